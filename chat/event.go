@@ -1,0 +1,51 @@
+package chat
+
+import "time"
+
+// A Kind says what happened.
+type Kind string
+
+// The kinds of event.
+const (
+	Mention Kind = "mention" // the bot was addressed by name
+	Message Kind = "message" // something was said; in a direct message that addresses the bot, too
+	Edited  Kind = "edited"  // Ref was changed, Text is the new text
+	Deleted Kind = "deleted" // Ref was taken back
+	Reacted Kind = "reacted" // a reaction was put on Ref
+	Action  Kind = "action"  // a button or form was used
+	Command Kind = "command" // a slash command
+	Notice  Kind = "notice"  // a machine reports something: an issue was opened, a payment failed
+)
+
+// An Event is one normalised fact: who said or did what, where. It holds
+// nothing that differs between two deliveries of the same fact.
+type Event struct {
+	ID     string            `json:"id"`              // the provider's id, stable over redeliveries, unique within the channel
+	Same   string            `json:"same,omitempty"`  // second identity of the same human act ("T01/C02/1721.0001"), "" if none; deduplicated as well
+	Thread Thread            `json:"thread"`          // where
+	Kind   Kind              `json:"kind"`            // what
+	Topic  string            `json:"topic"`           // what routes match after "channel.": "mention", "dm", "thread", "issues.opened"
+	Ref    string            `json:"ref,omitempty"`   // the provider's id of the message that this is or is about
+	Author Author            `json:"author"`          // zero for machines without identity
+	Text   string            `json:"text,omitempty"`  // Markdown, the bot's own mention removed, valid UTF-8
+	Files  []File            `json:"files,omitempty"` // declared; fetched later and only through the channel
+	Facts  map[string]string `json:"facts,omitempty"` // verified identifiers a tool may trust: "issue" -> "42"
+	At     time.Time         `json:"at,omitzero"`     // provider's time in UTC, zero if unknown
+}
+
+// An Author is who caused an event. Identity is (channel, account, ID); the
+// name is text, good for showing and for nothing else.
+type Author struct {
+	ID      string `json:"id,omitempty"`      // the provider's stable id
+	Account string `json:"account,omitempty"` // the account the author belongs to; differs from the thread's for foreign people
+	Name    string `json:"name,omitempty"`    // for showing only
+	Bot     bool   `json:"bot,omitempty"`     // a machine
+}
+
+// A File is declared by an event and not yet fetched.
+type File struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	MediaType string `json:"media_type,omitempty"`
+	Bytes     int64  `json:"bytes,omitempty"`
+}

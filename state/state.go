@@ -1,0 +1,226 @@
+// Package state is the port of the store family: the durable inbox, log and
+// outbox of every conversation. What a store returns has been committed and
+// synced; what it has not returned from may or may not have happened, and every
+// call may be repeated.
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+)
+
+// What a store fails with, besides failures of its medium, which are opaque
+// and mean: not done as far as we know, try again.
+var (
+	ErrNone      = errors.New("nothing is ready")
+	ErrLeaseLost = errors.New("the lease is lost")
+	ErrNotFound  = errors.New("no such conversation")
+	ErrLocked    = errors.New("the store is in use by another process") // exit 75
+	ErrNewer     = errors.New("the store was written by a newer version")
+	ErrDamaged   = errors.New("the store is damaged")
+)
+
+// A Store keeps conversations. All methods may be called at once.
+type Store interface {
+	Inbox
+	Log
+	Outbox
+	Reader
+	// Wait returns when a conversation or a post may have become ready, when a
+	// time at which one does has come, or with ctx's error. It may return early.
+	Wait(ctx context.Context) error
+	// Check commits something small and says whether that worked.
+	Check(ctx context.Context) error
+	Close() error
+}
+
+// DedupeFor is how long a store remembers event ids, at least.
+const DedupeFor = 31 * 24 * time.Hour
+
+// Inbox is where events come in.
+type Inbox interface {
+	// Admit stores events, in order, and answers one Admission each. An event
+	// whose (channel, ID) or, if it has one, (channel, Same) was admitted in
+	// the last DedupeFor is a duplicate and changes nothing. One that is
+	// ignored claims its ID only, never its Same. All of a call is committed
+	// when it returns; on an error none of it is.
+	Admit(ctx context.Context, in []Admit) ([]Admission, error)
+}
+
+// Admit asks for one event to be stored.
+type Admit struct {
+	Event   chat.Event
+	Agent   string // who answers; fixes the agent of a conversation that this event creates. Needed unless Ignored or Follow
+	Follow  bool   // only if the thread has a conversation already; otherwise ignored as "not followed"
+	Quiet   bool   // is read with the next event, but starts no turn by itself
+	Ignored string // reason why no conversation gets it; "" to admit
+}
+
+// Admission is what became of one event.
+type Admission struct {
+	Status       Status
+	Conversation ID     // of the conversation that has it; "" when ignored
+	Reason       string // why it was ignored
+	Conflict     bool   // a duplicate ID with other content: somebody should look
+}
+
+// Status of an admission.
+type Status uint8
+
+// The statuses.
+const (
+	Admitted Status = iota + 1
+	Duplicate
+	Ignored
+)
+
+// Log is the ordered record of each conversation.
+type Log interface {
+	// Claim leases the conversation that has been ready longest to owner, with
+	// a new Epoch and one more Attempt, or fails with ErrNone. Ready is a
+	// conversation without a live lease, not paused, that has an inbox entry
+	// which is not Quiet or whose wake time has come, or which lost its lease
+	// before releasing it.
+	Claim(ctx context.Context, owner string, ttl time.Duration) (Lease, error)
+	// Renew makes the lease last ttl from now, or fails with ErrLeaseLost.
+	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// Load reads the records after a Seq, in order, and the whole inbox.
+	Load(ctx context.Context, id ID, after int64) (View, error)
+	// Blob reads a named value of the conversation, nil if there is none.
+	Blob(ctx context.Context, id ID, name string) ([]byte, error)
+	// Commit makes the whole batch true if the lease is live; otherwise it
+	// fails with ErrLeaseLost and changes nothing. A lease that has expired
+	// but that nobody else claimed since is still live.
+	Commit(ctx context.Context, l Lease, b Batch) (Lease, error)
+}
+
+// A Lease is the exclusive right to write to a conversation until a time.
+type Lease struct {
+	Conversation Conversation
+	Owner        string
+	Epoch        int64 // grows with every claim; a write under an older one is refused
+	Attempt      int   // claims since the last release; above 1 only after a crash
+	Until        time.Time
+}
+
+// A Conversation is what a store knows about one without reading its log.
+type Conversation struct {
+	ID        ID
+	Agent     string
+	Thread    chat.Thread
+	Seq       int64 // of the last record, 0 if there is none
+	Inbox     int   // entries waiting
+	CreatedAt time.Time
+	UpdatedAt time.Time // of the last admission or commit
+}
+
+// A View is a conversation as of one commit.
+type View struct {
+	Conversation Conversation
+	Records      []Record
+	Inbox        []Entry
+}
+
+// A Record is one entry of a log. The store does not look into Data.
+type Record struct {
+	Seq  int64     // given by the store: 1, 2, 3, ... without gaps
+	At   time.Time // given by the store
+	Kind string
+	Data []byte // JSON
+}
+
+// An Entry is an event admitted and not yet taken.
+type Entry struct {
+	Seq   int64 // given by the store, growing within the conversation, never used again
+	At    time.Time
+	Quiet bool
+	Event chat.Event
+}
+
+// A Batch is one commit. The zero Batch is valid.
+type Batch struct {
+	Records []Record    // appended in order; Seq and At are ignored
+	Taken   int64       // inbox entries up to this Seq are gone
+	Posts   []chat.Post // appended to the outbox in order; one whose Key is known is ignored
+	Blobs   []Blob      // named values of the conversation, replaced; nil Data deletes
+	Release bool        // give the lease back in the same commit
+	Pause   time.Time   // with Release: not ready before
+	Wake    time.Time   // with Release: ready then, also without inbox
+}
+
+// A Blob is a named value beside the log: a cache or a snapshot, never history.
+type Blob struct {
+	Name string
+	Data []byte
+}
+
+// Outbox holds posts that are decided and not yet known to be made.
+type Outbox interface {
+	// ClaimPosts leases up to n posts that are due, at most one per thread and
+	// that the oldest unsettled one of its thread, oldest first. No posts is
+	// no error.
+	ClaimPosts(ctx context.Context, owner string, n int, ttl time.Duration) ([]Effect, error)
+	// SettlePost records what became of a claimed post. It fails with
+	// ErrLeaseLost, changing nothing, if the claim has been taken over.
+	SettlePost(ctx context.Context, e Effect, o Outcome) error
+}
+
+// An Effect is a claimed post.
+type Effect struct {
+	Post         chat.Post
+	Conversation ID
+	Attempt      int       // claims so far, this one included
+	Epoch        int64     // of the claim
+	Unknown      bool      // an earlier attempt may have been made: look before sending
+	FirstAt      time.Time // of the first claim
+	LastAt       time.Time // of the claim before this one; zero on the first
+	QueuedAt     time.Time
+}
+
+// An Outcome settles one claim of a post.
+type Outcome struct {
+	State  PostState
+	Ref    string    // with Sent: the provider's id
+	Reason string    // with Dead and Due: why
+	Due    time.Time // with Due: not before
+	// Unknown, with Due, keeps or sets Effect.Unknown for the next claim;
+	// false says that no attempt so far was made. A claim that ends without
+	// being settled sets it as well.
+	Unknown bool
+}
+
+// PostState is where a post stands.
+type PostState string
+
+// The states of a post. Due covers waiting and being sent.
+const (
+	Due  PostState = "due"
+	Sent PostState = "sent"
+	Dead PostState = "dead"
+)
+
+// Reader serves people: console and CLI. It sees whole commits only.
+type Reader interface {
+	// Conversations lists those updated before a time (zero: all), newest first, at most limit.
+	Conversations(ctx context.Context, before time.Time, limit int) ([]Conversation, error)
+	// Posts lists the conversation's posts in order.
+	Posts(ctx context.Context, id ID) ([]PostView, error)
+	// Event says what became of an event, or ErrNotFound.
+	Event(ctx context.Context, channel, id string) (Admission, error)
+	// Find returns the conversation of a thread, or ErrNotFound.
+	Find(ctx context.Context, t chat.Thread) (Conversation, error)
+}
+
+// A PostView is a post and its state.
+type PostView struct {
+	Post      chat.Post
+	State     PostState
+	Ref       string
+	Reason    string
+	Attempts  int
+	QueuedAt  time.Time
+	SettledAt time.Time
+}
