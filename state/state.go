@@ -7,6 +7,7 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -21,6 +22,7 @@ var (
 	ErrLocked    = errors.New("the store is in use by another process") // exit 75
 	ErrNewer     = errors.New("the store was written by a newer version")
 	ErrDamaged   = errors.New("the store is damaged")
+	ErrClosed    = errors.New("the store is closed")
 )
 
 // A Store keeps conversations. All methods may be called at once.
@@ -29,24 +31,25 @@ type Store interface {
 	Log
 	Outbox
 	Reader
-	// Wait returns when a conversation or a post may have become ready, when a
-	// time at which one does has come, or with ctx's error. It may return early.
-	Wait(ctx context.Context) error
 	// Check commits something small and says whether that worked.
 	Check(ctx context.Context) error
 	Close() error
 }
 
-// DedupeFor is how long a store remembers event ids, at least.
+// DedupeFor is how long a store remembers event ids.
 const DedupeFor = 31 * 24 * time.Hour
+
+// NotFollowed is why an event that came with Follow was ignored.
+const NotFollowed = "not followed"
 
 // Inbox is where events come in.
 type Inbox interface {
 	// Admit stores events, in order, and answers one Admission each. An event
 	// whose (channel, ID) or, if it has one, (channel, Same) was admitted in
-	// the last DedupeFor is a duplicate and changes nothing. One that is
-	// ignored claims its ID only, never its Same. All of a call is committed
-	// when it returns; on an error none of it is.
+	// the last DedupeFor is a duplicate, changes nothing and gets the
+	// conversation and reason of the first. One that is ignored claims its ID
+	// only, never its Same. All of a call is committed when it returns; on an
+	// error none of it is.
 	Admit(ctx context.Context, in []Admit) ([]Admission, error)
 }
 
@@ -57,6 +60,24 @@ type Admit struct {
 	Follow  bool   // only if the thread has a conversation already; otherwise ignored as "not followed"
 	Quiet   bool   // is read with the next event, but starts no turn by itself
 	Ignored string // reason why no conversation gets it; "" to admit
+}
+
+// Validate says why the event cannot be admitted, or nil. Stores ask it first.
+func (a Admit) Validate() error {
+	switch {
+	case a.Event.ID == "":
+		return errors.New("event has no id")
+	case a.Event.Thread.Channel == "":
+		return fmt.Errorf("event %s: thread has no channel", a.Event.ID)
+	case a.Ignored != "":
+		return nil
+	case a.Agent == "" && !a.Follow:
+		return fmt.Errorf("event %s: no agent named", a.Event.ID)
+	}
+	if err := a.Event.Thread.Validate(); err != nil {
+		return fmt.Errorf("event %s: %w", a.Event.ID, err)
+	}
+	return nil
 }
 
 // Admission is what became of one event.
@@ -83,17 +104,22 @@ type Log interface {
 	// a new Epoch and one more Attempt, or fails with ErrNone. Ready is a
 	// conversation without a live lease, not paused, that has an inbox entry
 	// which is not Quiet or whose wake time has come, or which lost its lease
-	// before releasing it.
+	// before releasing it. A claim forgets the pause and the wake time.
 	Claim(ctx context.Context, owner string, ttl time.Duration) (Lease, error)
+	// WaitReady returns nil when Claim may find something: at once if it may
+	// now. Otherwise it waits for that, or fails with ctx's error or ErrClosed.
+	WaitReady(ctx context.Context) error
 	// Renew makes the lease last ttl from now, or fails with ErrLeaseLost.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Load reads the records after a Seq, in order, and the whole inbox.
+	// Load reads the records after a Seq, in order, and the whole inbox, or
+	// fails with ErrNotFound.
 	Load(ctx context.Context, id ID, after int64) (View, error)
 	// Blob reads a named value of the conversation, nil if there is none.
 	Blob(ctx context.Context, id ID, name string) ([]byte, error)
 	// Commit makes the whole batch true if the lease is live; otherwise it
 	// fails with ErrLeaseLost and changes nothing. A lease that has expired
-	// but that nobody else claimed since is still live.
+	// but that nobody else claimed since is still live. The answer holds the
+	// conversation as it is then; its Until is zero after a Release.
 	Commit(ctx context.Context, l Lease, b Batch) (Lease, error)
 }
 
@@ -144,7 +170,7 @@ type Entry struct {
 type Batch struct {
 	Records []Record    // appended in order; Seq and At are ignored
 	Taken   int64       // inbox entries up to this Seq are gone
-	Posts   []chat.Post // appended to the outbox in order; one whose Key is known is ignored
+	Posts   []chat.Post // appended to the outbox in order; one whose Key the conversation has used is ignored
 	Blobs   []Blob      // named values of the conversation, replaced; nil Data deletes
 	Release bool        // give the lease back in the same commit
 	Pause   time.Time   // with Release: not ready before
@@ -160,9 +186,12 @@ type Blob struct {
 // Outbox holds posts that are decided and not yet known to be made.
 type Outbox interface {
 	// ClaimPosts leases up to n posts that are due, at most one per thread and
-	// that the oldest unsettled one of its thread, oldest first. No posts is
-	// no error.
+	// that the oldest unsettled one of its thread, longest due first: a post is
+	// due when it is queued, at Outcome.Due, and when its claim runs out. No
+	// posts is no error.
 	ClaimPosts(ctx context.Context, owner string, n int, ttl time.Duration) ([]Effect, error)
+	// WaitDue is to ClaimPosts what WaitReady is to Claim.
+	WaitDue(ctx context.Context) error
 	// SettlePost records what became of a claimed post. It fails with
 	// ErrLeaseLost, changing nothing, if the claim has been taken over.
 	SettlePost(ctx context.Context, e Effect, o Outcome) error
@@ -206,9 +235,10 @@ const (
 type Reader interface {
 	// Conversations lists those updated before a time (zero: all), newest first, at most limit.
 	Conversations(ctx context.Context, before time.Time, limit int) ([]Conversation, error)
-	// Posts lists the conversation's posts in order.
+	// Posts lists the conversation's posts in order, none if it is unknown.
 	Posts(ctx context.Context, id ID) ([]PostView, error)
-	// Event says what became of an event, or ErrNotFound.
+	// Event says what became of an event admitted in the last DedupeFor, by
+	// its ID, or ErrNotFound.
 	Event(ctx context.Context, channel, id string) (Admission, error)
 	// Find returns the conversation of a thread, or ErrNotFound.
 	Find(ctx context.Context, t chat.Thread) (Conversation, error)
