@@ -221,6 +221,15 @@ type Outcome struct {
 	Unknown bool
 }
 
+// Validate says why the outcome cannot be recorded, or nil. Stores ask it first.
+func (o Outcome) Validate() error {
+	switch o.State {
+	case Due, Sent, Dead:
+		return nil
+	}
+	return fmt.Errorf("no such state of a post: %q", o.State)
+}
+
 // PostState is where a post stands.
 type PostState string
 

@@ -139,7 +139,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (sta
 	c.leased, c.owner, c.pause = true, owner, time.Time{}
 	c.epoch++
 	c.attempt++
-	c.readyAt = micro(s.clock().Add(ttl))
+	c.readyAt = micro(s.now().Add(ttl))
 	s.announce()
 	return c.lease(), nil
 }
@@ -176,7 +176,7 @@ func (s *Store) Renew(ctx context.Context, l state.Lease, ttl time.Duration) (st
 	if err != nil {
 		return state.Lease{}, err
 	}
-	c.readyAt = micro(s.clock().Add(ttl))
+	c.readyAt = micro(s.now().Add(ttl))
 	s.announce()
 	return c.lease(), nil
 }

@@ -66,7 +66,7 @@ func (s *Store) ClaimPosts(ctx context.Context, _ string, n int, ttl time.Durati
 			Unknown: p.unknown, FirstAt: p.firstAt, LastAt: p.claimedAt, QueuedAt: p.QueuedAt,
 		})
 		p.claimedAt = now
-		p.due = micro(s.clock().Add(ttl))
+		p.due = micro(now.Add(ttl))
 	}
 	s.announce()
 	return out, nil
@@ -84,6 +84,9 @@ func (s *Store) WaitDue(ctx context.Context) error {
 
 // SettlePost records what became of a claimed post.
 func (s *Store) SettlePost(ctx context.Context, e state.Effect, o state.Outcome) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func (s *Store) SettlePost(ctx context.Context, e state.Effect, o state.Outcome)
 		p.due, p.unknown = later(now, micro(o.Due)), o.Unknown
 	case state.Sent:
 		p.Ref, p.Reason, p.SettledAt = o.Ref, "", now
-	default:
+	case state.Dead:
 		p.SettledAt = now
 	}
 	if o.State != state.Due {

@@ -17,6 +17,7 @@ func (s *Store) Conversations(ctx context.Context, before time.Time, limit int) 
 	}
 	defer unlock()
 	var out []state.Conversation
+	before = micro(before)
 	for _, c := range slices.Backward(s.all) {
 		if before.IsZero() || c.UpdatedAt.Before(before) {
 			out = append(out, c.view())

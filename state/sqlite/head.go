@@ -1,0 +1,96 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/state"
+)
+
+// A head is a row of conversations.
+type head struct {
+	n                         int64
+	id                        state.ID
+	thread                    chat.Thread
+	agent                     string
+	createdAt, updatedAt      time.Time
+	seq, arrived, loud, taken int64
+	owner                     any // nil without a lease
+	epoch, attempt            int64
+	readyAt, pauseAt          time.Time
+}
+
+const headColumns = `n, id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, owner, epoch, attempt, ready_at, pause_at`
+
+func (h *head) scan(r row) (err error) {
+	*h = head{
+		n: r.int(0), id: state.ID(r.text(1)), agent: r.text(3), createdAt: r.time(4), updatedAt: r.time(5),
+		seq: r.int(6), arrived: r.int(7), loud: r.int(8), taken: r.int(9),
+		owner: r[10], epoch: r.int(11), attempt: r.int(12), readyAt: r.time(13), pauseAt: r.time(14),
+	}
+	if h.thread, err = chat.ParseThread(r.text(2)); err != nil {
+		return fmt.Errorf("%w: conversation %s: %w", state.ErrDamaged, h.id, err)
+	}
+	return nil
+}
+
+const (
+	headByN      = `SELECT ` + headColumns + ` FROM conversations WHERE n = ?`
+	headByID     = `SELECT ` + headColumns + ` FROM conversations WHERE id = ?`
+	headByThread = `SELECT ` + headColumns + ` FROM conversations WHERE thread = ?`
+	headsReady   = `SELECT ` + headColumns + ` FROM conversations WHERE ready_at IS NOT NULL ORDER BY ready_at, n LIMIT 2`
+)
+
+// head reads the conversation that a query finds; its n is 0 if there is none.
+func (c *conn) head(query string, arg any) (h head, err error) {
+	err = c.query(query, h.scan, arg)
+	return h, err
+}
+
+// create adds a new conversation and gives it its number.
+func (t *tx) create(h *head) error {
+	_, err := t.exec(`INSERT INTO conversations (id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, epoch, attempt, ready_at)
+		VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, 0, 0, ?)`,
+		string(h.id), h.thread.Key(), h.agent, h.createdAt, h.updatedAt, h.arrived, h.loud, h.readyAt)
+	if err != nil {
+		return err
+	}
+	if err := t.query(`SELECT last_insert_rowid()`, func(r row) error { h.n = r.int(0); return nil }); err != nil {
+		return err
+	}
+	t.ready.add(h.readyAt)
+	return nil
+}
+
+// save writes what changes of a conversation.
+func (t *tx) save(h *head) error {
+	_, err := t.exec(`UPDATE conversations SET updated_at = ?, seq = ?, arrived = ?, loud = ?, taken = ?,
+		owner = ?, epoch = ?, attempt = ?, ready_at = ?, pause_at = ? WHERE n = ?`,
+		h.updatedAt, h.seq, h.arrived, h.loud, h.taken, h.owner, h.epoch, h.attempt, h.readyAt, h.pauseAt, h.n)
+	t.ready.add(h.readyAt)
+	return err
+}
+
+func (h *head) leased() bool { return h.owner != nil }
+
+func (h *head) conversation() state.Conversation {
+	return state.Conversation{
+		ID: h.id, Agent: h.agent, Thread: h.thread, Seq: h.seq, Inbox: int(h.arrived - h.taken),
+		CreatedAt: h.createdAt, UpdatedAt: h.updatedAt,
+	}
+}
+
+func (h *head) lease() state.Lease {
+	owner, _ := h.owner.(string)
+	return state.Lease{Conversation: h.conversation(), Owner: owner, Epoch: h.epoch, Attempt: int(h.attempt), Until: h.readyAt}
+}
+
+// key is where a conversation's seq-th record or inbox entry stands.
+func key(n, seq int64) int64 { return n<<32 | seq }
+
+// lastKey is the greatest key of a conversation.
+func lastKey(n int64) int64 { return key(n, 1<<32-1) }
+
+// seqOf is the seq in a key.
+func seqOf(key int64) int64 { return key & (1<<32 - 1) }

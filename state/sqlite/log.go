@@ -1,0 +1,226 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/heddlehq/heddle/state"
+)
+
+// Claim leases the conversation that has been ready longest.
+func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (state.Lease, error) {
+	if s.w.ready.none(s.w.now()) {
+		return state.Lease{}, state.ErrNone
+	}
+	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
+		var first head
+		var next time.Time
+		err := t.query(headsReady, func(r row) error {
+			if first.n == 0 {
+				return first.scan(r)
+			}
+			next = r.time(13)
+			return nil
+		})
+		if err != nil {
+			return state.Lease{}, fmt.Errorf("claim: %w", err)
+		}
+		if first.n == 0 || first.readyAt.After(t.now) {
+			t.ready.reset(first.readyAt)
+			return state.Lease{}, state.ErrNone
+		}
+		t.ready.reset(next)
+		first.owner, first.pauseAt = owner, time.Time{}
+		first.epoch++
+		first.attempt++
+		first.readyAt = until(t.now, ttl)
+		if err := t.save(&first); err != nil {
+			return state.Lease{}, fmt.Errorf("claim %s: %w", first.id, err)
+		}
+		return first.lease(), nil
+	})
+}
+
+// WaitReady waits until Claim may find something.
+func (s *Store) WaitReady(ctx context.Context) error { return s.w.ready.wait(ctx, s.w.clock) }
+
+// Renew makes a lease last longer.
+func (s *Store) Renew(ctx context.Context, l state.Lease, ttl time.Duration) (state.Lease, error) {
+	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
+		h, err := t.held(l)
+		if err != nil {
+			return state.Lease{}, fmt.Errorf("renew %s: %w", l.Conversation.ID, err)
+		}
+		h.readyAt = until(t.now, ttl)
+		if err := t.save(&h); err != nil {
+			return state.Lease{}, fmt.Errorf("renew %s: %w", h.id, err)
+		}
+		return h.lease(), nil
+	})
+}
+
+// held reads the conversation of a lease that is live.
+func (t *tx) held(l state.Lease) (head, error) {
+	h, err := t.head(headByID, string(l.Conversation.ID))
+	if err == nil && (!h.leased() || h.epoch != l.Epoch) {
+		err = state.ErrLeaseLost
+	}
+	return h, err
+}
+
+// Commit makes a batch true.
+func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state.Lease, error) {
+	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
+		l, err := t.write(l, b)
+		if err != nil {
+			return state.Lease{}, fmt.Errorf("commit to %s: %w", l.Conversation.ID, err)
+		}
+		return l, nil
+	})
+}
+
+func (t *tx) write(l state.Lease, b state.Batch) (state.Lease, error) {
+	h, err := t.held(l)
+	if err != nil {
+		return l, err
+	}
+	for _, r := range b.Records {
+		h.seq++
+		_, err := t.exec(`INSERT INTO records (key, at, kind, data) VALUES (?, ?, ?, ?)`, key(h.n, h.seq), t.now, r.Kind, r.Data)
+		if err != nil {
+			return l, err
+		}
+	}
+	if taken := min(b.Taken, h.arrived); taken > h.taken {
+		_, err := t.exec(`DELETE FROM inbox WHERE key BETWEEN ? AND ?`, key(h.n, h.taken+1), key(h.n, taken))
+		if err != nil {
+			return l, err
+		}
+		h.taken = taken
+	}
+	for _, p := range b.Posts {
+		if err := t.queue(h.n, p); err != nil {
+			return l, err
+		}
+	}
+	for _, v := range b.Blobs {
+		if err := t.setBlob(h.n, v); err != nil {
+			return l, err
+		}
+	}
+	h.updatedAt = t.now
+	answer := h.lease()
+	if b.Release {
+		h.release(b, t.now)
+		answer.Until = time.Time{}
+	}
+	return answer, t.save(&h)
+}
+
+func (h *head) release(b state.Batch, now time.Time) {
+	h.owner, h.attempt, h.pauseAt = nil, 0, micro(b.Pause)
+	switch {
+	case h.loud > h.taken:
+		h.readyAt = later(now, h.pauseAt)
+	case !b.Wake.IsZero():
+		h.readyAt = later(later(now, h.pauseAt), micro(b.Wake))
+	default:
+		h.readyAt = time.Time{}
+	}
+}
+
+func (t *tx) setBlob(n int64, b state.Blob) (err error) {
+	if b.Data == nil {
+		_, err = t.exec(`DELETE FROM blobs WHERE conversation = ? AND name = ?`, n, b.Name)
+	} else {
+		_, err = t.exec(`INSERT INTO blobs (conversation, name, data) VALUES (?, ?, ?)
+			ON CONFLICT (conversation, name) DO UPDATE SET data = excluded.data`, n, b.Name, b.Data)
+	}
+	return err
+}
+
+// Loads of more than shortLoad rows do not keep the writer: it says errLong.
+const shortLoad = 256
+
+var errLong = errors.New("too long for the writer")
+
+// Load reads a conversation. A short one is read by the writer, between
+// commits: its cache is warm, where another connection has to read every page
+// anew after every commit.
+func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View, error) {
+	v, err := do(ctx, s.w, func(t *tx) (state.View, error) { return t.load(id, after, shortLoad) })
+	if errors.Is(err, errLong) || errors.Is(err, errReadOnly) {
+		err = s.read(ctx, func(c *conn) (err error) {
+			v, err = c.load(id, after, math.MaxInt64)
+			return err
+		})
+	}
+	if err != nil {
+		return state.View{}, fmt.Errorf("load %s: %w", id, err)
+	}
+	return v, nil
+}
+
+func (c *conn) load(id state.ID, after, most int64) (v state.View, err error) {
+	h, err := c.head(headByID, string(id))
+	after = min(max(after, 0), h.seq)
+	switch {
+	case err != nil:
+		return v, err
+	case h.n == 0:
+		return v, state.ErrNotFound
+	case h.seq-after+h.arrived-h.taken > most:
+		return v, errLong
+	}
+	v.Conversation = h.conversation()
+	if h.seq > after {
+		v.Records = make([]state.Record, 0, h.seq-after)
+		err := c.query(`SELECT key, at, kind, data FROM records WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
+			v.Records = append(v.Records, state.Record{Seq: seqOf(r.int(0)), At: r.time(1), Kind: r.text(2), Data: r.bytes(3)})
+			return nil
+		}, key(h.n, after), key(h.n, h.seq))
+		if err != nil {
+			return v, err
+		}
+	}
+	if h.arrived == h.taken {
+		return v, nil
+	}
+	err = c.query(`SELECT key, at, quiet, event FROM inbox WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
+		e := state.Entry{Seq: seqOf(r.int(0)), At: r.time(1), Quiet: r.int(2) != 0}
+		v.Inbox = append(v.Inbox, e)
+		return json.Unmarshal(r.bytes(3), &v.Inbox[len(v.Inbox)-1].Event)
+	}, key(h.n, h.taken), lastKey(h.n))
+	return v, err
+}
+
+// Blob reads a named value.
+func (s *Store) Blob(ctx context.Context, id state.ID, name string) (data []byte, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(`SELECT data FROM blobs WHERE name = ? AND conversation = (SELECT n FROM conversations WHERE id = ?)`,
+			func(r row) error {
+				if data = r.bytes(0); data == nil {
+					data = []byte{}
+				}
+				return nil
+			}, name, string(id))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read blob %s of %s: %w", name, id, err)
+	}
+	return data, nil
+}
+
+func until(now time.Time, ttl time.Duration) time.Time { return micro(now.Add(ttl)) }
+
+// micro is t in UTC with the precision that is kept.
+func micro(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMicro(t.UnixMicro()).UTC()
+}

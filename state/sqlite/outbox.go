@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/state"
+)
+
+// queue adds a post, unless the conversation has used its key. Only the oldest
+// unsettled post of a thread has a due time, so only that one is ever found.
+func (t *tx) queue(n int64, p chat.Post) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("post %s: %w", p.Key, err)
+	}
+	_, err = t.exec(`INSERT INTO posts (conversation, key, thread, post, state, due_at, attempts, unknown, queued_at)
+		VALUES (?1, ?2, ?3, ?4, 'due', CASE WHEN EXISTS (SELECT 1 FROM posts WHERE thread = ?3 AND state = 'due') THEN NULL ELSE ?5 END, 0, 0, ?5)
+		ON CONFLICT (conversation, key) DO NOTHING`, n, p.Key, p.Thread.Key(), data, t.now)
+	t.due.add(t.now)
+	return err
+}
+
+// ClaimPosts leases posts that are due.
+func (s *Store) ClaimPosts(ctx context.Context, owner string, n int, ttl time.Duration) ([]state.Effect, error) {
+	if s.w.due.none(s.w.now()) {
+		return nil, ctx.Err()
+	}
+	out, err := do(ctx, s.w, func(t *tx) ([]state.Effect, error) { return t.claimPosts(owner, n, until(t.now, ttl)) })
+	if err != nil {
+		return nil, fmt.Errorf("claim posts: %w", err)
+	}
+	return out, nil
+}
+
+func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, error) {
+	var out []state.Effect
+	var rows []int64
+	var next time.Time
+	err := t.query(`SELECT p.n, p.due_at, p.post, c.id, p.attempts, p.unknown OR p.owner IS NOT NULL, p.first_at, p.claimed_at, p.queued_at
+		FROM posts p JOIN conversations c ON c.n = p.conversation WHERE p.due_at IS NOT NULL ORDER BY p.due_at, p.n LIMIT ?`, func(r row) error {
+		if len(out) == n || r.time(1).After(t.now) {
+			if next.IsZero() {
+				next = r.time(1)
+			}
+			return nil
+		}
+		e := state.Effect{
+			Conversation: state.ID(r.text(3)), Attempt: int(r.int(4)) + 1, Epoch: r.int(4) + 1, Unknown: r.int(5) != 0,
+			FirstAt: r.time(6), LastAt: r.time(7), QueuedAt: r.time(8),
+		}
+		if e.FirstAt.IsZero() {
+			e.FirstAt = t.now
+		}
+		rows = append(rows, r.int(0))
+		out = append(out, e)
+		return json.Unmarshal(r.bytes(2), &out[len(out)-1].Post)
+	}, n+1)
+	if err != nil {
+		return nil, err
+	}
+	t.due.reset(next)
+	for i, e := range out {
+		_, err := t.exec(`UPDATE posts SET owner = ?, due_at = ?, attempts = ?, unknown = ?, first_at = ?, claimed_at = ? WHERE n = ?`,
+			owner, until, e.Attempt, e.Unknown, e.FirstAt, t.now, rows[i])
+		if err != nil {
+			return nil, err
+		}
+		t.due.add(until)
+	}
+	return out, nil
+}
+
+// WaitDue waits until ClaimPosts may find something.
+func (s *Store) WaitDue(ctx context.Context) error { return s.w.due.wait(ctx, s.w.clock) }
+
+// SettlePost records what became of a claimed post.
+func (s *Store) SettlePost(ctx context.Context, e state.Effect, o state.Outcome) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("settle post %s: %w", e.Post.Key, err)
+	}
+	_, err := do(ctx, s.w, func(t *tx) (struct{}, error) { return struct{}{}, t.settle(e, o) })
+	if err != nil {
+		return fmt.Errorf("settle post %s: %w", e.Post.Key, err)
+	}
+	return nil
+}
+
+func (t *tx) settle(e state.Effect, o state.Outcome) error {
+	var n int64
+	var thread string
+	err := t.query(`SELECT n, thread FROM posts WHERE conversation = (SELECT n FROM conversations WHERE id = ?) AND key = ?
+		AND owner IS NOT NULL AND attempts = ?`, func(r row) error {
+		n, thread = r.int(0), r.text(1)
+		return nil
+	}, string(e.Conversation), e.Post.Key, e.Epoch)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return state.ErrLeaseLost
+	}
+	if o.State == state.Due {
+		due := later(t.now, micro(o.Due))
+		t.due.add(due)
+		_, err := t.exec(`UPDATE posts SET owner = NULL, due_at = ?, unknown = ?, reason = ? WHERE n = ?`, due, o.Unknown, o.Reason, n)
+		return err
+	}
+	ref, reason := o.Ref, ""
+	if o.State == state.Dead {
+		ref, reason = "", o.Reason
+	}
+	if _, err := t.exec(`UPDATE posts SET owner = NULL, due_at = NULL, state = ?, ref = ?, reason = ?, settled_at = ? WHERE n = ?`,
+		string(o.State), ref, reason, t.now, n); err != nil {
+		return err
+	}
+	next, err := t.exec(`UPDATE posts SET due_at = queued_at WHERE n = (SELECT min(n) FROM posts WHERE thread = ? AND state = 'due')`, thread)
+	if next > 0 {
+		t.due.add(t.now)
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/state"
+)
+
+// read runs f on a connection that reads, in one snapshot.
+func (s *Store) read(ctx context.Context, f func(*conn) error) (err error) {
+	var c *conn
+	select {
+	case c = <-s.readers:
+	case <-s.closing:
+		return state.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.readers <- c }()
+	if _, err := c.exec("BEGIN"); err != nil {
+		return err
+	}
+	defer func() {
+		if _, e := c.exec("COMMIT"); err == nil {
+			err = e
+		}
+	}()
+	return f(c)
+}
+
+// Conversations lists conversations, newest first.
+func (s *Store) Conversations(ctx context.Context, before time.Time, limit int) (out []state.Conversation, err error) {
+	last := int64(math.MaxInt64)
+	if !before.IsZero() {
+		last = before.UnixMicro()
+	}
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(`SELECT `+headColumns+` FROM conversations WHERE updated_at < ? ORDER BY updated_at DESC, n DESC LIMIT ?`,
+			func(r row) error {
+				var h head
+				if err := h.scan(r); err != nil {
+					return err
+				}
+				out = append(out, h.conversation())
+				return nil
+			}, last, max(limit, 0))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list conversations: %w", err)
+	}
+	return out, nil
+}
+
+// Posts lists the posts of a conversation.
+func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(`SELECT post, state, ref, reason, attempts, queued_at, settled_at FROM posts
+			WHERE conversation = (SELECT n FROM conversations WHERE id = ?) ORDER BY n`, func(r row) error {
+			v := state.PostView{
+				State: state.PostState(r.text(1)), Ref: r.text(2), Reason: r.text(3),
+				Attempts: int(r.int(4)), QueuedAt: r.time(5), SettledAt: r.time(6),
+			}
+			if err := json.Unmarshal(r.bytes(0), &v.Post); err != nil {
+				return err
+			}
+			out = append(out, v)
+			return nil
+		}, string(id))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list posts of %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// Event says what became of an event.
+func (s *Store) Event(ctx context.Context, channel, id string) (a state.Admission, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(`SELECT c.id, e.reason FROM events e LEFT JOIN conversations c ON c.n = e.conversation
+			WHERE e.channel = ? AND e.id = ? AND e.at > ?`, func(r row) error {
+			a = state.Admission{Status: state.Admitted, Conversation: state.ID(r.text(0)), Reason: r.text(1)}
+			if a.Conversation == "" {
+				a.Status = state.Ignored
+			}
+			return nil
+		}, channel, id, micro(s.clock()).Add(-state.DedupeFor))
+	})
+	if err == nil && a.Status == 0 {
+		err = state.ErrNotFound
+	}
+	if err != nil {
+		return state.Admission{}, fmt.Errorf("event %s of %s: %w", id, channel, err)
+	}
+	return a, nil
+}
+
+// Find returns the conversation of a thread.
+func (s *Store) Find(ctx context.Context, t chat.Thread) (state.Conversation, error) {
+	var h head
+	err := s.read(ctx, func(c *conn) (err error) {
+		h, err = c.head(headByThread, t.Key())
+		return err
+	})
+	if err == nil && h.n == 0 {
+		err = state.ErrNotFound
+	}
+	if err != nil {
+		return state.Conversation{}, fmt.Errorf("find %s: %w", t, err)
+	}
+	return h.conversation(), nil
+}

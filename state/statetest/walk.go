@@ -1,0 +1,230 @@
+package statetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heddlehq/heddle/state"
+	"github.com/heddlehq/heddle/state/mem"
+)
+
+// walkSteps is the length of each random walk.
+const walkSteps = 350
+
+// testWalk lets a store and the reference store do the same, and wants the same
+// answers. A failure shows the last steps; the seed is in the test's name.
+func testWalk(t *testing.T, h Harness) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			k := newKit(t, h)
+			w := &walk{kit: k, Rand: rand.New(rand.NewPCG(seed, 1)), h: h, ref: mem.Open(k.Now)}
+			for range walkSteps {
+				w.step()
+			}
+			w.both("everything", func(s state.Store) (any, error) { return (&kit{T: t, Store: s, ctx: k.ctx}).dump(), nil })
+		})
+	}
+}
+
+// A walk drives two stores.
+type walk struct {
+	*kit
+	*rand.Rand
+	h      Harness
+	ref    *mem.Store
+	trace  []string
+	leases []state.Lease
+	posts  []state.Effect
+	keys   int
+}
+
+// both does something with both stores and wants the same answer and the same
+// kind of error. It says whether there was none.
+func (w *walk) both(what string, do func(state.Store) (any, error)) (answer any, ok bool) {
+	w.Helper()
+	want, wantErr := do(w.ref)
+	got, err := do(w.Store)
+	w.trace = append(w.trace, fmt.Sprintf("%v %s: %v", w.Now().Sub(start), what, wantErr))
+	if kind(err) != kind(wantErr) {
+		w.Fatalf("got error %v, want %v, after\n%s", err, wantErr, w.last())
+	}
+	if d := cmp.Diff(want, got, equal...); d != "" {
+		w.Fatalf("answers differ (-want +got):\n%s\nafter\n%s", d, w.last())
+	}
+	return want, err == nil
+}
+
+func (w *walk) last() string { return strings.Join(w.trace[max(0, len(w.trace)-30):], "\n") }
+
+func kind(err error) error {
+	for _, known := range []error{state.ErrNone, state.ErrLeaseLost, state.ErrNotFound} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
+}
+
+func (w *walk) step() {
+	switch n := w.IntN(100); {
+	case n < 22:
+		w.admitSome()
+	case n < 36:
+		w.claimOne()
+	case n < 56:
+		w.commitOne()
+	case n < 60:
+		w.renewOne()
+	case n < 68:
+		w.claimSome()
+	case n < 78:
+		w.settleOne()
+	case n < 92:
+		w.readOne()
+	case n < 97:
+		w.advance(w.spell())
+	case n < 98:
+		w.advance(state.DedupeFor / 2)
+	default:
+		w.Store = w.h.Reopen(w.T, w.Store)
+		if w.h.Takeover {
+			w.ref.Expire()
+		}
+		w.trace = append(w.trace, "reopened")
+	}
+	w.advance(time.Duration(w.IntN(3)) * time.Microsecond)
+}
+
+// spell is a duration: often the same, so that times coincide.
+func (w *walk) spell() time.Duration {
+	return []time.Duration{time.Microsecond, time.Second, time.Second, time.Minute, time.Hour, 1500 * time.Nanosecond}[w.IntN(6)]
+}
+
+// at is a time near now, or none.
+func (w *walk) at() time.Time {
+	switch w.IntN(4) {
+	case 0:
+		return w.Now().Add(w.spell())
+	case 1:
+		return w.Now().Add(-w.spell())
+	}
+	return time.Time{}
+}
+
+func (w *walk) admitSome() {
+	in := make([]state.Admit, 1+w.IntN(3))
+	for i := range in {
+		a := ask(w.IntN(4), fmt.Sprint("e", w.IntN(60)))
+		a.Event.Thread.Channel = []string{"slack", "slack", "github"}[w.IntN(3)]
+		a.Agent = []string{"assistant", "billing"}[w.IntN(2)]
+		if w.IntN(2) == 0 {
+			a.Event.Same = fmt.Sprint("s", w.IntN(30))
+		}
+		a.Quiet, a.Follow = w.IntN(5) == 0, w.IntN(4) == 0
+		if w.IntN(8) == 0 {
+			a.Ignored = "boring"
+		}
+		in[i] = a
+	}
+	w.both(fmt.Sprintf("admit %+v", in), func(s state.Store) (any, error) { return s.Admit(w.ctx, in) })
+}
+
+func (w *walk) claimOne() {
+	ttl := w.spell()
+	l, ok := w.both(fmt.Sprint("claim for ", ttl), func(s state.Store) (any, error) { return s.Claim(w.ctx, fmt.Sprint("w", len(w.leases)), ttl) })
+	if ok {
+		w.leases = append(w.leases, l.(state.Lease))
+	}
+}
+
+// lease is one of the last leases, which may be lost.
+func (w *walk) lease() (state.Lease, bool) {
+	if len(w.leases) == 0 {
+		return state.Lease{}, false
+	}
+	return w.leases[len(w.leases)-1-w.IntN(min(len(w.leases), 5))], true
+}
+
+func (w *walk) replace(l any, ok bool) {
+	if ok {
+		w.leases = append(w.leases, l.(state.Lease))
+	}
+}
+
+func (w *walk) renewOne() {
+	l, ok := w.lease()
+	if !ok {
+		return
+	}
+	ttl := w.spell()
+	w.replace(w.both(fmt.Sprintf("renew %v for %v", l, ttl), func(s state.Store) (any, error) { return s.Renew(w.ctx, l, ttl) }))
+}
+
+func (w *walk) commitOne() {
+	l, ok := w.lease()
+	if !ok {
+		return
+	}
+	b := state.Batch{Taken: int64(w.IntN(8)), Release: w.IntN(3) > 0}
+	if w.IntN(4) == 0 {
+		b.Taken = 1 << 40
+	}
+	if b.Release {
+		b.Pause, b.Wake = w.at(), w.at()
+	}
+	for range w.IntN(4) {
+		b.Records = append(b.Records, state.Record{Kind: "said", Data: fmt.Append(nil, w.IntN(1000))})
+	}
+	for range w.IntN(3) {
+		w.keys++
+		key := fmt.Sprint("p", w.keys-w.IntN(3))
+		b.Posts = append(b.Posts, post(w.IntN(4), key))
+	}
+	if w.IntN(3) == 0 {
+		b.Blobs = append(b.Blobs, state.Blob{Name: "fold", Data: [][]byte{nil, {}, []byte("x")}[w.IntN(3)]})
+	}
+	w.replace(w.both(fmt.Sprintf("commit %+v to %v", b, l), func(s state.Store) (any, error) { return s.Commit(w.ctx, l, b) }))
+}
+
+func (w *walk) claimSome() {
+	n, ttl := w.IntN(4), w.spell()
+	out, ok := w.both(fmt.Sprintf("claim %d posts for %v", n, ttl), func(s state.Store) (any, error) { return s.ClaimPosts(w.ctx, "w", n, ttl) })
+	if ok {
+		w.posts = append(w.posts, out.([]state.Effect)...)
+	}
+}
+
+func (w *walk) settleOne() {
+	if len(w.posts) == 0 {
+		return
+	}
+	e := w.posts[len(w.posts)-1-w.IntN(min(len(w.posts), 5))]
+	o := state.Outcome{
+		State: []state.PostState{state.Sent, state.Sent, state.Due, state.Dead}[w.IntN(4)], Due: w.at(),
+		Ref: fmt.Sprint(w.IntN(9)), Reason: fmt.Sprint("reason ", w.IntN(9)), Unknown: w.IntN(2) == 0,
+	}
+	w.both(fmt.Sprintf("settle %s %+v", e.Post.Key, o), func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) })
+}
+
+func (w *walk) readOne() {
+	t := thread(w.IntN(4))
+	t.Channel = []string{"slack", "github"}[w.IntN(2)]
+	id := state.ConversationID([]string{"assistant", "billing"}[w.IntN(2)], t)
+	event, after, before, limit := fmt.Sprint("e", w.IntN(60)), int64(w.IntN(10)), w.at(), w.IntN(5)
+	read := []func(state.Store) (any, error){
+		func(s state.Store) (any, error) { return s.Load(w.ctx, id, after) },
+		func(s state.Store) (any, error) { return s.Blob(w.ctx, id, "fold") },
+		func(s state.Store) (any, error) { return s.Posts(w.ctx, id) },
+		func(s state.Store) (any, error) { return s.Find(w.ctx, t) },
+		func(s state.Store) (any, error) { return s.Event(w.ctx, t.Channel, event) },
+		func(s state.Store) (any, error) { return s.Conversations(w.ctx, before, limit) },
+	}[w.IntN(6)]
+	w.both("read", read)
+}
