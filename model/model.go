@@ -94,10 +94,11 @@ const (
 	StopEnd     Stop = "end"     // said all
 	StopTools   Stop = "tools"   // wants its calls answered
 	StopLength  Stop = "length"  // hit MaxTokens: the last part may be cut, calls are dropped
-	StopRefused Stop = "refused" // the provider's filter or the model declined
+	StopRefused Stop = "refused" // the provider's filter or the model declined: calls are dropped
 )
 
-// A Response is a whole answer. Calls have unique, non-empty ids.
+// A Response is a whole answer. Calls have non-empty ids that no other call of
+// the answer or of its request has.
 type Response struct {
 	Parts []Part
 	Stop  Stop

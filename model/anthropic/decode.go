@@ -44,6 +44,8 @@ type usage struct {
 // An answer is put together from events.
 type answer struct {
 	s         *wire.Stream
+	again     wire.Shape
+	open      *building // the text block that events of that shape belong to
 	id, model string
 	blocks    []*building
 	calls     int
@@ -73,6 +75,10 @@ func (a *answer) read() error {
 		if err != nil {
 			return err
 		}
+		if text, ok := a.again.Text(data); ok {
+			a.say(a.open, text)
+			continue
+		}
 		var e event
 		if json.Unmarshal(data, &e) != nil {
 			return a.s.Fail(model.Garbled, errEvent)
@@ -99,12 +105,14 @@ func (a *answer) event(e *event, data []byte) error {
 	case "content_block_start":
 		return a.begin(e)
 	case "content_block_delta":
-		return a.add(e)
+		return a.add(e, data)
 	case "content_block_stop":
 		if e.Index < 0 || e.Index >= len(a.blocks) {
 			return a.s.Fail(model.Garbled, errOrder)
 		}
 		a.blocks[e.Index].closed = true
+		a.again.Forget()
+		a.s.Alive()
 	case "message_delta":
 		if e.Delta.StopReason != "" {
 			a.stop = e.Delta.StopReason
@@ -141,6 +149,7 @@ func (a *answer) begin(e *event) error {
 	}
 	n := &building{kind: b.Type, id: b.ID, name: b.Name, start: bytes.Clone(e.Block)}
 	a.blocks = append(a.blocks, n)
+	a.s.Alive()
 	switch b.Type {
 	case "tool_use":
 		a.s.Emit(model.Delta{Tool: b.Name})
@@ -149,19 +158,21 @@ func (a *answer) begin(e *event) error {
 	case "thinking":
 		a.think(n, b.Thinking)
 		n.signature.WriteString(b.Signature)
-	default:
-		a.s.Alive()
 	}
 	return nil
 }
 
-func (a *answer) add(e *event) error {
+func (a *answer) add(e *event, data []byte) error {
 	if e.Index < 0 || e.Index >= len(a.blocks) || a.blocks[e.Index].closed {
 		return a.s.Fail(model.Garbled, errOrder)
 	}
 	b, d := a.blocks[e.Index], &e.Delta
 	switch b.kind {
 	case "text":
+		if d.Text != "" {
+			a.open = b
+			a.again.Learn(data, d.Text)
+		}
 		a.say(b, d.Text)
 	case "thinking":
 		a.think(b, d.Thinking)

@@ -99,7 +99,11 @@ func encodePart(p model.Part, from string) any {
 	case p.Kind == model.Call:
 		return &block{Type: "tool_use", ID: wire.CallID(p.CallID), Name: p.Name, Input: wire.Args(p)}
 	case p.Kind == model.Result:
-		return &block{Type: "tool_result", ToolUseID: wire.CallID(p.CallID), Content: p.Text, IsError: p.Failed}
+		text := p.Text
+		if p.Failed && text == "" { // refused
+			text = "failed"
+		}
+		return &block{Type: "tool_result", ToolUseID: wire.CallID(p.CallID), Content: text, IsError: p.Failed}
 	}
 	return nil
 }

@@ -53,6 +53,7 @@ type usage struct {
 // An answer is put together from chunks.
 type answer struct {
 	s             *wire.Stream
+	again         wire.Shape
 	id, model     string
 	text, refusal strings.Builder
 	reasoning     strings.Builder
@@ -78,9 +79,9 @@ var (
 )
 
 func (a *answer) read() error {
+	var e *model.Error
 	for {
 		data, err := a.s.Next()
-		var e *model.Error
 		switch {
 		case err == nil && bytes.Equal(data, done):
 			if a.finish == "" {
@@ -101,6 +102,10 @@ func (a *answer) read() error {
 }
 
 func (a *answer) chunk(data []byte) error {
+	if text, ok := a.again.Text(data); ok {
+		a.say(text)
+		return nil
+	}
 	var c chunk
 	if json.Unmarshal(data, &c) != nil {
 		return a.s.Fail(model.Garbled, errChunk)
@@ -118,6 +123,9 @@ func (a *answer) chunk(data []byte) error {
 		a.usage = *c.Usage
 		a.s.Alive()
 	}
+	if c.plain() {
+		a.again.Learn(data, c.Choices[0].Delta.Content)
+	}
 	for i := range c.Choices {
 		if c.Choices[i].Index != 0 { // we ask for one
 			continue
@@ -133,11 +141,24 @@ func (a *answer) chunk(data []byte) error {
 	return nil
 }
 
-func (a *answer) delta(d *delta) error {
-	if d.Content != "" {
-		a.text.WriteString(d.Content)
-		a.s.Emit(model.Delta{Text: d.Content})
+// plain says whether the chunk holds some text and nothing else that counts.
+func (c *chunk) plain() bool {
+	if len(c.Choices) != 1 || c.Usage != nil || c.Choices[0].Index != 0 || c.Choices[0].FinishReason != "" {
+		return false
 	}
+	d := &c.Choices[0].Delta
+	return d.Content != "" && d.Refusal == "" && d.Reasoning == "" && d.ReasoningContent == "" && d.ReasoningDetails == nil && d.ToolCalls == nil
+}
+
+func (a *answer) say(text string) {
+	if text != "" {
+		a.text.WriteString(text)
+		a.s.Emit(model.Delta{Text: text})
+	}
+}
+
+func (a *answer) delta(d *delta) error {
+	a.say(d.Content)
 	if d.Refusal != "" {
 		a.refusal.WriteString(d.Refusal)
 		a.s.Emit(model.Delta{Text: d.Refusal})

@@ -75,7 +75,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request, on func(model.De
 		return model.Response{}, err
 	}
 	defer s.Close()
-	a := answer{s: s}
+	a := answer{s: s, again: wire.Shape{Key: `"content":"`}}
 	if err := a.read(); err != nil {
 		return model.Response{}, err
 	}

@@ -35,7 +35,7 @@ func (p *Player) Next(ctx context.Context, talk []Message) (l Line, ok bool, err
 		case <-ctx.Done():
 			return Line{}, true, context.Cause(ctx)
 		}
-		if l.Say != "" || l.Calls != nil || l.Fault != "" {
+		if !l.silent() {
 			return l.filled(talk), true, nil
 		}
 	}

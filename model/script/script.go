@@ -55,8 +55,12 @@ type Call struct {
 	Args string // JSON, or what is to pass for it
 }
 
-// once says whether the line is played once a process and leaves no answer.
-func (l Line) once() bool { return l.Fault != "" || l.Wait }
+// silent says whether the line has nothing to answer with.
+func (l Line) silent() bool { return l.Say == "" && l.Think == "" && l.Calls == nil && l.Fault == "" }
+
+// once says whether the line is played once a process and leaves no answer in
+// the conversation. A wait joined to an answer is no line of its own.
+func (l Line) once() bool { return l.Fault != "" || l.Wait && l.silent() }
 
 // faults are the names that may follow "fault:".
 const faults = " transient limited truncated stalled garbled overflow denied missing invalid "
@@ -160,7 +164,9 @@ func (s *Script) find(talk []Message) (lines []Line, at string, ok bool) {
 		case "assistant":
 			answers++
 		case "user":
-			scene = s.match(talk[i].Text)
+			if text, ok := words(talk[i].Text); ok {
+				scene = s.match(text)
+			}
 		}
 	}
 	from := 0
@@ -176,6 +182,20 @@ func (s *Script) find(talk []Message) (lines []Line, at string, ok bool) {
 	}
 	rest := s.scenes[scene].lines[from:]
 	return rest, fmt.Sprintf("%d.%d", scene, from), answers == 0 && len(rest) > 0
+}
+
+var (
+	quote  = regexp.MustCompile(`(?s)^<heard[^>]*>\n(.*)\n</heard>$`)
+	notice = regexp.MustCompile(`(?s)^<notice[^>]*>.*</notice>$`)
+)
+
+// words are what a person said, without the marks in which a harness hands it
+// on. An announcement of the harness is nobody's words.
+func words(text string) (string, bool) {
+	if m := quote.FindStringSubmatch(text); m != nil {
+		return m[1], true
+	}
+	return text, !notice.MatchString(text)
 }
 
 // match is the number of the scene for a user text, 0 for none.
@@ -195,7 +215,9 @@ func (l Line) filled(talk []Message) Line {
 	for _, m := range talk {
 		switch m.Role {
 		case "user":
-			user = m.Text
+			if text, ok := words(m.Text); ok {
+				user = text
+			}
 		case "results":
 			result = m.Text
 		}

@@ -1,0 +1,192 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/heddlehq/heddle/model/script"
+)
+
+// anthropic is Messages.
+type anthropic struct{}
+
+func (anthropic) name() string { return "anthropic" }
+
+func (anthropic) key(r *http.Request) string { return r.Header.Get("X-Api-Key") }
+
+func (anthropic) keepAlive() string { return event("ping", map[string]any{"type": "ping"}) }
+
+func (anthropic) report(refusal any) string { return event("error", refusal) }
+
+func (anthropic) refuse(_ int, kind, _, text string) any {
+	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": text}}
+}
+
+type anthropicRequest struct {
+	Model     string `json:"model"`
+	Stream    bool   `json:"stream"`
+	MaxTokens int    `json:"max_tokens"`
+	System    []struct {
+		Text string `json:"text"`
+	} `json:"system"`
+	Messages []struct {
+		Role    string           `json:"role"`
+		Content []anthropicBlock `json:"content"`
+	} `json:"messages"`
+	Tools []struct {
+		Name        string          `json:"name"`
+		InputSchema json.RawMessage `json:"input_schema"`
+	} `json:"tools"`
+}
+
+type anthropicBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   string          `json:"content"`
+	Signature string          `json:"signature"`
+}
+
+var useID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func (anthropic) read(s *Server, r *http.Request, body []byte) (Request, error) {
+	var in anthropicRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Request{}, fmt.Errorf("the request body is not valid JSON of the expected shape")
+	}
+	q := Request{Model: in.Model}
+	var schemas []json.RawMessage
+	for _, t := range in.Tools {
+		q.Tools = append(q.Tools, t.Name)
+		schemas = append(schemas, t.InputSchema)
+	}
+	for _, b := range in.System {
+		q.System += b.Text
+	}
+	switch {
+	case r.Header.Get("Anthropic-Version") == "":
+		return q, fmt.Errorf("anthropic-version: header is required")
+	case in.Model == "":
+		return q, fmt.Errorf("model: field required")
+	case in.MaxTokens < 1:
+		return q, fmt.Errorf("max_tokens: field required")
+	case !in.Stream:
+		return q, fmt.Errorf("this server streams only")
+	case bytes.Count(body, []byte(`"cache_control":{`)) > 4:
+		return q, fmt.Errorf("a maximum of 4 blocks with cache_control may be provided")
+	}
+	for i, m := range in.Messages {
+		want := [2]string{"user", "assistant"}[i%2]
+		if m.Role != want {
+			return q, fmt.Errorf("messages.%d: role %q, roles must alternate and begin with user", i, m.Role)
+		}
+		if len(m.Content) == 0 {
+			return q, fmt.Errorf("messages.%d: content must not be empty", i)
+		}
+		said, results, err := s.blocks(m.Role, m.Content)
+		if err != nil {
+			return q, fmt.Errorf("messages.%d: %w", i, err)
+		}
+		if results.callIDs != nil {
+			q.Messages = append(q.Messages, results)
+		}
+		if said.Text != "" || said.Calls != nil || results.callIDs == nil {
+			q.Messages = append(q.Messages, said)
+		}
+	}
+	if err := checkTools(q.Tools, schemas); err != nil {
+		return q, err
+	}
+	return q, checkTalk(q.Messages)
+}
+
+// blocks reads the content of a message into what it says and the results it begins with.
+func (s *Server) blocks(role string, content []anthropicBlock) (said, results Message, err error) {
+	said, results = Message{Role: role}, Message{Role: "results"}
+	for _, b := range content {
+		switch {
+		case b.Type == "text":
+			if strings.TrimSpace(b.Text) == "" {
+				return said, results, fmt.Errorf("text content blocks must contain non-whitespace text")
+			}
+			said.Text = strings.TrimPrefix(said.Text+"\n"+b.Text, "\n")
+		case b.Type == "tool_use" && role == "assistant":
+			if !useID.MatchString(b.ID) {
+				return said, results, fmt.Errorf("tool_use id should match %s", useID)
+			}
+			said.Calls = append(said.Calls, script.Call{Name: b.Name, Args: string(b.Input)})
+			said.callIDs = append(said.callIDs, b.ID)
+		case b.Type == "tool_result" && role == "user":
+			if said.Text != "" {
+				return said, results, fmt.Errorf("tool_result blocks must come first")
+			}
+			results.Text = strings.TrimPrefix(results.Text+"\n"+b.Content, "\n")
+			results.callIDs = append(results.callIDs, b.ToolUseID)
+		case b.Type == "thinking" && role == "assistant":
+			s.mu.Lock()
+			known := s.signed[b.Signature]
+			s.mu.Unlock()
+			if !known {
+				return said, results, fmt.Errorf("invalid signature in thinking block")
+			}
+		default:
+			return said, results, fmt.Errorf("block %q has no place in a message of role %s", b.Type, role)
+		}
+	}
+	return said, results, nil
+}
+
+func (anthropic) stream(a *answer) []string {
+	var out []string
+	add := func(kind string, more map[string]any) {
+		more["type"] = kind
+		out = append(out, event(kind, more))
+	}
+	index := 0
+	block := func(start map[string]any, deltas ...map[string]any) {
+		add("content_block_start", map[string]any{"index": index, "content_block": start})
+		for _, d := range deltas {
+			add("content_block_delta", map[string]any{"index": index, "delta": d})
+		}
+		add("content_block_stop", map[string]any{"index": index})
+		index++
+	}
+	add("message_start", map[string]any{"message": map[string]any{"id": a.id, "type": "message", "role": "assistant", "model": a.model,
+		"content": []any{}, "stop_reason": nil, "usage": map[string]any{"input_tokens": a.in, "output_tokens": 1}}})
+	if a.Think != "" {
+		var deltas []map[string]any
+		for _, w := range words(a.Think) {
+			deltas = append(deltas, map[string]any{"type": "thinking_delta", "thinking": w})
+		}
+		block(map[string]any{"type": "thinking", "thinking": "", "signature": ""}, append(deltas, map[string]any{"type": "signature_delta", "signature": a.signature})...)
+	}
+	if a.Say != "" {
+		var deltas []map[string]any
+		for _, w := range words(a.Say) {
+			deltas = append(deltas, map[string]any{"type": "text_delta", "text": w})
+		}
+		block(map[string]any{"type": "text", "text": ""}, deltas...)
+	}
+	for i, c := range a.Calls {
+		var deltas []map[string]any
+		for _, half := range halves(c.Args) {
+			deltas = append(deltas, map[string]any{"type": "input_json_delta", "partial_json": half})
+		}
+		block(map[string]any{"type": "tool_use", "id": a.callIDs[i], "name": c.Name, "input": map[string]any{}}, deltas...)
+	}
+	why := "end_turn"
+	if a.Calls != nil {
+		why = "tool_use"
+	}
+	add("message_delta", map[string]any{"delta": map[string]any{"stop_reason": why}, "usage": map[string]any{"output_tokens": a.out}})
+	add("message_stop", map[string]any{})
+	a.closing = 2
+	return out
+}

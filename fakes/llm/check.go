@@ -1,0 +1,85 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// checkTools refuses what both providers refuse in a list of tools.
+func checkTools(names []string, schemas []json.RawMessage) error {
+	seen := map[string]bool{}
+	for i, n := range names {
+		var schema struct {
+			Type string `json:"type"`
+		}
+		switch {
+		case !toolName.MatchString(n):
+			return fmt.Errorf("tools.%d.name: should match %s", i, toolName)
+		case seen[n]:
+			return fmt.Errorf("tools: tool names must be unique")
+		case json.Unmarshal(schemas[i], &schema) != nil || schema.Type != "object":
+			return fmt.Errorf("tools.%d: schema must be of type object", i)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// checkTalk refuses what both providers refuse in a conversation: a call that
+// is not answered at once, a result without its call, an id used twice.
+func checkTalk(talk []Message) error {
+	if len(talk) == 0 {
+		return fmt.Errorf("messages: at least one message is required")
+	}
+	open, used := map[string]bool{}, map[string]bool{}
+	for i, m := range talk {
+		if m.Role == "results" {
+			for _, id := range m.callIDs {
+				if !open[id] {
+					return fmt.Errorf("messages.%d: result %q has no call in the message before", i, id)
+				}
+				delete(open, id)
+			}
+			continue
+		}
+		if len(open) > 0 {
+			return fmt.Errorf("messages.%d: %d calls before it have no result", i, len(open))
+		}
+		for k, c := range m.Calls {
+			id := m.callIDs[k]
+			switch {
+			case id == "" || used[id]:
+				return fmt.Errorf("messages.%d: id %q of a call is missing or used twice", i, id)
+			case !toolName.MatchString(c.Name):
+				return fmt.Errorf("messages.%d: name of a call should match %s", i, toolName)
+			case !isObject([]byte(c.Args)):
+				return fmt.Errorf("messages.%d: arguments of a call are no JSON object", i)
+			}
+			open[id], used[id] = true, true
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("messages: %d calls at the end have no result", len(open))
+	}
+	return nil
+}
+
+func isObject(b []byte) bool {
+	var o map[string]json.RawMessage
+	return json.Unmarshal(b, &o) == nil && o != nil
+}
+
+// event is one event of a stream; name may be empty.
+func event(name string, v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // unreachable: only maps of plain values are written
+	}
+	if name != "" {
+		name = "event: " + name + "\n"
+	}
+	return name + "data: " + string(b) + "\n\n"
+}

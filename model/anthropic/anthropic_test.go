@@ -1,0 +1,133 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/model/anthropic"
+	"github.com/heddlehq/heddle/model/modeltest"
+)
+
+var _ = flag.Bool("update", false, "rewrite golden files")
+
+func codec() modeltest.Codec {
+	return modeltest.Codec{
+		New: func(c *http.Client) model.Provider {
+			return anthropic.New(anthropic.Options{APIKey: modeltest.Key, BaseURL: "http://m.test", Client: c})
+		},
+		Recordings: os.DirFS("testdata/recordings"),
+		Golden:     "testdata/request.json",
+		Terminator: "message_stop",
+		KeepAlive:  "event: ping\ndata: {\"type\": \"ping\"}\n\n: still here\n\n",
+	}
+}
+
+func TestProvider(t *testing.T) { t.Parallel(); modeltest.Run(t, codec()) }
+
+func FuzzStream(f *testing.F) { modeltest.Fuzz(f, codec()) }
+
+func BenchmarkChunk(b *testing.B) { modeltest.Bench(b, codec(), `"text":"Hello"`) }
+
+// TestBlocks covers what only this format has.
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	hi := []model.Part{{Kind: model.Text, Text: "Hi."}}
+	tests := []struct {
+		name  string
+		parts []model.Part
+		fault model.Fault
+	}{
+		{name: "reasoning", parts: []model.Part{
+			{Kind: model.Reasoning, Text: "Two and two.", Opaque: json.RawMessage(`{"type":"thinking","thinking":"Two and two.","signature":"c2ln+/==<&>"}`), From: "anthropic/m"},
+			{Kind: model.Text, Text: "Four."},
+		}},
+		{name: "redacted", parts: []model.Part{
+			{Kind: model.Reasoning, Opaque: json.RawMessage(`{"type":"redacted_thinking","data":"b3BhcXVl<&>","later":{"a":[1,2]}}`), From: "anthropic/m"},
+			{Kind: model.Text, Text: "Four."},
+		}},
+		{name: "whole-input", parts: []model.Part{{Kind: model.Call, CallID: "call_a", Name: "get_weather", Args: json.RawMessage(`{"city":"Paris"}`)}}},
+		{name: "unknown", parts: hi},
+		{name: "open-block", fault: model.Garbled},
+		{name: "no-reason", fault: model.Garbled},
+		{name: "stray-delta", fault: model.Garbled},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			client, sent := modeltest.Play(t, codec(), tt.name)
+			p := anthropic.New(anthropic.Options{Client: client})
+			got, err := p.Stream(context.Background(), model.Request{Model: "m"}, nil)
+			if tt.fault != "" {
+				var e *model.Error
+				if !errors.As(err, &e) || e.Fault != tt.fault {
+					t.Fatalf("want %s, got %v", tt.fault, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.parts, got.Parts, cmpopts.EquateEmpty()); d != "" {
+				t.Errorf("parts (-want +got):\n%s", d)
+			}
+			// What it said goes back byte for byte, between what people say.
+			talk := []model.Message{{Role: model.User, Parts: hi}, {Role: model.Assistant, Parts: got.Parts}, {Role: model.User, Parts: hi}}
+			if _, err := p.Stream(context.Background(), model.Request{Model: "m", Messages: talk}, nil); err != nil && tt.fault == "" {
+				t.Fatal(err)
+			}
+			if o := got.Parts[0].Opaque; o != nil && !bytes.Contains(sent.Body, o) {
+				t.Errorf("%s was not sent back:\n%s", o, sent.Body)
+			}
+		})
+	}
+}
+
+func TestRaw(t *testing.T) {
+	t.Parallel()
+	client, _ := modeltest.Play(t, codec(), "parallel")
+	p := anthropic.New(anthropic.Options{Client: client})
+	got, err := p.Stream(context.Background(), model.Request{Model: "m"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"msg_1","type":"message","role":"assistant","model":"m-1-2026","content":[{"type":"text","text":"I look."},` +
+		`{"type":"tool_use","id":"call_a","name":"get_weather","input":{"city":"Paris"}},{"type":"tool_use","id":"call_b","name":"get_weather","input":{"city":"Rome"}}],` +
+		`"stop_reason":"tool_use","usage":{"input_tokens":50,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":30}}`
+	if d := cmp.Diff(want, string(got.Raw)); d != "" {
+		t.Errorf("raw (-want +got):\n%s", d)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{
+		"":                        "https://api.anthropic.com/v1/messages",
+		"http://127.0.0.1:9":      "http://127.0.0.1:9/v1/messages",
+		"http://127.0.0.1:9/v1":   "http://127.0.0.1:9/v1/messages",
+		"http://h.test/proxy/v1/": "http://h.test/proxy/v1/messages",
+	} {
+		client, sent := modeltest.Play(t, codec(), "text")
+		p := anthropic.New(anthropic.Options{APIKey: "k", BaseURL: base, Client: client})
+		if _, err := p.Stream(context.Background(), model.Request{Model: "m"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		h := sent.Request.Header
+		if got := sent.Request.URL.String(); got != want || h.Get("X-Api-Key") != "k" || h.Get("Anthropic-Version") == "" {
+			t.Errorf("%q: %s", base, got)
+		}
+		if !strings.Contains(string(sent.Body), `"max_tokens":8192`) {
+			t.Errorf("no default for max_tokens: %s", sent.Body)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package openai
+
+import "github.com/heddlehq/heddle/config"
+
+var (
+	varKey    = config.Var{Name: "OPENAI_API_KEY", Doc: "Key for OpenAI, or for the compatible server at OPENAI_BASE_URL.", Secret: true}
+	varBase   = config.Var{Name: "OPENAI_BASE_URL", Doc: "Address of OpenAI or of a compatible server (vLLM, OpenRouter, LiteLLM), with its /v1.", Default: DefaultBaseURL}
+	varOllama = config.Var{Name: "OLLAMA_HOST", Doc: "Address of an Ollama server; enables models named ollama/...", Example: "http://127.0.0.1:11434"}
+)
+
+// Vars are the settings of the providers that speak this wire format.
+var Vars = []config.Var{varKey, varBase, varOllama}
+
+// Setup makes the providers that the settings enable: "openai" with a key or an
+// address of its own, "ollama" with a host.
+func Setup(s *config.Settings) []*Provider {
+	var out []*Provider
+	if key := s.Get(varKey); key != "" || s.Has(varBase) {
+		out = append(out, New(Options{APIKey: key, BaseURL: s.Get(varBase)}))
+	}
+	if host := s.Get(varOllama); host != "" {
+		out = append(out, Ollama(host))
+	}
+	return out
+}
+
+// Ollama returns the provider "ollama" for a host as OLLAMA_HOST has it.
+func Ollama(host string) *Provider {
+	return New(Options{Name: "ollama", BaseURL: OllamaURL(host)})
+}
