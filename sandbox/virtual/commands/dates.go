@@ -1,0 +1,117 @@
+package commands
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseDate reads the common forms of date -d: a moment, then any number of
+// steps such as "+2 days", "3 hours ago", "yesterday".
+func parseDate(s string, now time.Time) (time.Time, error) {
+	bad := fmt.Errorf("invalid date '%s'", s)
+	if unix, ok := strings.CutPrefix(s, "@"); ok {
+		n, err := strconv.ParseFloat(unix, 64)
+		if err != nil {
+			return now, bad
+		}
+		return time.Unix(int64(n), int64((n-float64(int64(n)))*1e9)).UTC(), nil
+	}
+	when, words := leadingTime(strings.Fields(s), now.UTC())
+	for i := 0; i < len(words); i++ {
+		switch w := strings.ToLower(words[i]); w {
+		case "now", "today", "utc":
+		case "yesterday":
+			when = when.AddDate(0, 0, -1)
+		case "tomorrow":
+			when = when.AddDate(0, 0, 1)
+		case "midnight":
+			when = when.Truncate(24 * time.Hour)
+		case "next", "last":
+			words[i] = map[string]string{"next": "1", "last": "-1"}[w]
+			i--
+		default:
+			n, err := strconv.Atoi(w)
+			if err != nil || i+1 == len(words) {
+				return now, bad
+			}
+			if i++; i+1 < len(words) && words[i+1] == "ago" {
+				n = -n
+			}
+			step, ok := stepped(when, n, strings.TrimSuffix(strings.ToLower(words[i]), "s"))
+			if !ok {
+				return now, bad
+			}
+			if when = step; i+1 < len(words) && words[i+1] == "ago" {
+				i++
+			}
+		}
+	}
+	return when, nil
+}
+
+// leadingTime reads a date, a time or both from the first words.
+func leadingTime(words []string, now time.Time) (time.Time, []string) {
+	layouts := []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05", "2006-01-02 15:04",
+		"2006-01-02", "2006/01/02", "01/02/2006", "20060102", "2 Jan 2006 15:04:05", "2 Jan 2006", "Jan 2 2006 15:04:05", "Jan 2 2006",
+		"January 2 2006", "2 January 2006", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 15:04:05 2006", "Mon, 2 Jan 2006 15:04:05 -0700",
+	}
+	for n := min(len(words), 6); n > 0; n-- {
+		text := strings.Join(words[:n], " ")
+		if !strings.Contains(text, "Mon,") {
+			text = strings.ReplaceAll(text, ", ", " ")
+		}
+		for _, layout := range layouts {
+			if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
+				return t.UTC(), words[n:]
+			}
+		}
+		if t, err := time.Parse("15:04", text); err == nil && n == 1 {
+			return now.Truncate(24 * time.Hour).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute), words[1:]
+		}
+	}
+	return now, words
+}
+
+func stepped(t time.Time, n int, unit string) (time.Time, bool) {
+	switch unit {
+	case "sec", "second":
+		return t.Add(time.Duration(n) * time.Second), true
+	case "min", "minute":
+		return t.Add(time.Duration(n) * time.Minute), true
+	case "hour":
+		return t.Add(time.Duration(n) * time.Hour), true
+	case "day":
+		return t.AddDate(0, 0, n), true
+	case "week":
+		return t.AddDate(0, 0, 7*n), true
+	case "fortnight":
+		return t.AddDate(0, 0, 14*n), true
+	case "month":
+		return t.AddDate(0, n, 0), true
+	case "year":
+		return t.AddDate(n, 0, 0), true
+	}
+	return t, false
+}
+
+// parseStamp reads [[CC]YY]MMDDhhmm[.ss], as touch -t takes it.
+func parseStamp(s string, now time.Time) (time.Time, error) {
+	digits, seconds, _ := strings.Cut(s, ".")
+	if seconds == "" {
+		seconds = "00"
+	}
+	switch len(digits) {
+	case 8:
+		digits = strconv.Itoa(now.Year()) + digits
+	case 10:
+		digits = "20" + digits
+	}
+	t, err := time.Parse("20060102150405", digits+seconds)
+	if err != nil {
+		return now, fmt.Errorf("invalid date '%s'", s)
+	}
+	return t, nil
+}

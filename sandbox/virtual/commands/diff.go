@@ -1,0 +1,420 @@
+package commands
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxEdits bounds the search for the shortest difference; beyond it, what is
+// between the first and the last equal lines counts as replaced.
+const maxEdits = 1500
+
+// A hunk says that lines from a to b of the old became lines of the new.
+type hunk struct{ a0, a1, b0, b1 int }
+
+// compareLists finds the differences of two lists.
+func compareLists(a, b []string, key func(string) string) []hunk {
+	ka, kb := make([]string, len(a)), make([]string, len(b))
+	for i, s := range a {
+		ka[i] = key(s)
+	}
+	for i, s := range b {
+		kb[i] = key(s)
+	}
+	head := 0
+	for head < len(ka) && head < len(kb) && ka[head] == kb[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(ka)-head && tail < len(kb)-head && ka[len(ka)-1-tail] == kb[len(kb)-1-tail] {
+		tail++
+	}
+	hunks := shortest(ka[head:len(ka)-tail], kb[head:len(kb)-tail])
+	for i := range hunks {
+		hunks[i] = hunk{hunks[i].a0 + head, hunks[i].a1 + head, hunks[i].b0 + head, hunks[i].b1 + head}
+	}
+	return hunks
+}
+
+// shortest is the greedy algorithm of Myers.
+func shortest(a, b []string) []hunk {
+	n, m := len(a), len(b)
+	if n == 0 && m == 0 {
+		return nil
+	}
+	var trace [][]int32
+	v := map[int]int{1: 0}
+	for d := 0; d <= n+m && d <= maxEdits; d++ {
+		row := make([]int32, 2*d+1)
+		for k := -d; k <= d; k += 2 {
+			x := v[k-1] + 1
+			if k == -d || k != d && v[k-1] < v[k+1] {
+				x = v[k+1]
+			}
+			for x < n && x-k < m && a[x] == b[x-k] {
+				x++
+			}
+			v[k] = x
+			row[k+d] = int32(x)
+			if x >= n && x-k >= m {
+				return walkBack(append(trace, row), n, m)
+			}
+		}
+		trace = append(trace, row)
+	}
+	return []hunk{{0, n, 0, m}}
+}
+
+// walkBack reads the hunks out of the trace.
+func walkBack(trace [][]int32, x, y int) []hunk {
+	var out []hunk
+	for d := len(trace) - 1; d > 0; d-- {
+		k := x - y
+		prev := trace[d-1]
+		at := func(k int) int {
+			if i := k + d - 1; i >= 0 && i < len(prev) {
+				return int(prev[i])
+			}
+			return -1
+		}
+		down := k == -d || k != d && at(k-1) < at(k+1)
+		px := at(k - 1)
+		pk := k - 1
+		if down {
+			px, pk = at(k+1), k+1
+		}
+		py := px - pk
+		h := hunk{px, px + 1, py, py}
+		if down {
+			h = hunk{px, px, py, py + 1}
+		}
+		if n := len(out); n > 0 && out[n-1].a0 == h.a1 && out[n-1].b0 == h.b1 {
+			out[n-1].a0, out[n-1].b0 = h.a0, h.b0
+		} else {
+			out = append(out, h)
+		}
+		x, y = px, py
+	}
+	slices.Reverse(out)
+	return out
+}
+
+type diffRun struct {
+	c       *Call
+	f       *flags
+	context int
+	differ  bool
+	trouble bool
+}
+
+func diff(c *Call) int {
+	f, ok := c.flags("u U|unified? q|brief r|recursive N|new-file i|ignore-case w|ignore-all-space b|ignore-space-change B|ignore-blank-lines " +
+		"s|report-identical-files a|text x|exclude: L|label: color? strip-trailing-cr")
+	if !ok || len(f.args) != 2 {
+		return c.usage("two files are needed")
+	}
+	d := &diffRun{c: c, f: f, context: 3}
+	if n := f.str("U", ""); n != "" {
+		if _, err := fmt.Sscanf(n, "%d", &d.context); err != nil || d.context < 0 {
+			return c.usage("invalid context length '%s'", n)
+		}
+	}
+	d.pair(f.args[0], f.args[1])
+	switch {
+	case d.trouble:
+		return 2
+	case d.differ:
+		return 1
+	}
+	return 0
+}
+
+func (d *diffRun) pair(a, b string) {
+	ia, errA := d.c.FS.Stat(d.c.abs(a))
+	ib, errB := d.c.FS.Stat(d.c.abs(b))
+	dirA, dirB := errA == nil && ia.IsDir(), errB == nil && ib.IsDir()
+	switch {
+	case dirA && dirB:
+		d.dirs(a, b)
+		return
+	case dirA:
+		a = path.Join(a, path.Base(b))
+	case dirB:
+		b = path.Join(b, path.Base(a))
+	}
+	d.files(a, b)
+}
+
+func (d *diffRun) dirs(a, b string) {
+	names := map[string]int{}
+	for i, dir := range []string{a, b} {
+		infos, err := d.c.FS.ReadDir(d.c.abs(dir))
+		if err != nil {
+			d.fail(dir, err)
+		}
+		for _, info := range infos {
+			names[info.Name()] |= 1 << i
+		}
+	}
+	var sorted []string
+	for name := range names {
+		sorted = append(sorted, name)
+	}
+	slices.Sort(sorted)
+	for _, name := range sorted {
+		pa, pb := path.Join(a, name), path.Join(b, name)
+		if strings.HasPrefix(a, "./") {
+			pa = "./" + pa
+		}
+		if strings.HasPrefix(b, "./") {
+			pb = "./" + pb
+		}
+		switch {
+		case matchAny(d.f.vals["x"], name):
+		case names[name] != 3 && !d.f.has("N"):
+			d.differ = true
+			d.c.printf("Only in %s: %s\n", []string{a, b}[names[name]-1], name)
+		default:
+			ia, errA := d.c.FS.Stat(d.c.abs(pa))
+			ib, errB := d.c.FS.Stat(d.c.abs(pb))
+			if errA == nil && ia.IsDir() && errB == nil && ib.IsDir() {
+				if d.f.has("r") {
+					d.dirs(pa, pb)
+				} else {
+					d.c.printf("Common subdirectories: %s and %s\n", pa, pb)
+				}
+				continue
+			}
+			d.files(pa, pb)
+		}
+	}
+}
+
+func (d *diffRun) fail(name string, err error) {
+	d.trouble = true
+	d.c.errorf("%s: %s", name, why(err))
+}
+
+// load reads one side; with -N a missing file is empty.
+func (d *diffRun) load(name string) ([]byte, bool) {
+	if d.f.has("N") {
+		if _, err := d.c.FS.Stat(d.c.abs(name)); err != nil && name != "-" {
+			return nil, true
+		}
+	}
+	r, err := d.c.open(name)
+	var data []byte
+	if err == nil {
+		data, err = slurp(r)
+	}
+	if err != nil {
+		d.fail(name, err)
+	}
+	return data, err == nil
+}
+
+// key is what two lines must share to be equal.
+func (d *diffRun) key(s string) string {
+	switch {
+	case d.f.has("w"):
+		s = strings.Join(strings.Fields(s), "")
+	case d.f.has("b"):
+		s = strings.TrimRight(s, " \t")
+		lead := len(s) > 0 && (s[0] == ' ' || s[0] == '\t')
+		if s = strings.Join(strings.Fields(s), " "); lead {
+			s = " " + s
+		}
+	case d.f.has("strip-trailing-cr"):
+		s = strings.TrimSuffix(s, "\r")
+	}
+	if d.f.has("i") {
+		s = strings.ToLower(s)
+	}
+	return s
+}
+
+func (d *diffRun) files(nameA, nameB string) {
+	dataA, okA := d.load(nameA)
+	dataB, okB := d.load(nameB)
+	if !okA || !okB {
+		return
+	}
+	if bytes.Equal(dataA, dataB) {
+		if d.f.has("s") {
+			d.c.printf("Files %s and %s are identical\n", nameA, nameB)
+		}
+		return
+	}
+	if !d.f.has("a") && (bytes.IndexByte(dataA, 0) >= 0 || bytes.IndexByte(dataB, 0) >= 0) {
+		d.differ = true
+		d.c.printf("Binary files %s and %s differ\n", nameA, nameB)
+		return
+	}
+	a, b := diffLines(dataA), diffLines(dataB)
+	hunks := compareLists(a, b, d.key)
+	if d.f.has("B") {
+		hunks = slices.DeleteFunc(hunks, func(h hunk) bool {
+			return strings.TrimSpace(strings.Join(a[h.a0:h.a1], "")+strings.Join(b[h.b0:h.b1], "")) == ""
+		})
+	}
+	if len(hunks) == 0 {
+		return
+	}
+	d.differ = true
+	switch {
+	case d.f.has("q"):
+		d.c.printf("Files %s and %s differ\n", nameA, nameB)
+		return
+	case d.f.has("r"):
+		flags := "-r"
+		if d.unified() {
+			flags = "-ru"
+		}
+		d.c.printf("diff %s %s %s\n", flags, nameA, nameB)
+	}
+	if !d.unified() {
+		d.normal(a, b, hunks)
+		return
+	}
+	for i, name := range []string{nameA, nameB} {
+		at := d.c.Now()
+		if info, err := d.c.FS.Stat(d.c.abs(name)); err == nil {
+			at = info.ModTime()
+		}
+		label := name + "\t" + at.UTC().Format("2006-01-02 15:04:05.000000000 -0700")
+		if l := d.f.vals["L"]; len(l) > i {
+			label = l[i]
+		}
+		d.c.printf("%s %s\n", []string{"---", "+++"}[i], label)
+	}
+	writeUnified(d.c.out, a, b, hunks, d.context)
+}
+
+func (d *diffRun) unified() bool { return d.f.has("u") || d.f.has("U") }
+
+// noNewline marks a last line that has no newline; no text line ends so.
+const noNewline = "\n\\ No newline at end of file"
+
+func diffLines(data []byte) []string {
+	list := splitLines(data)
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		list[len(list)-1] += noNewline
+	}
+	return list
+}
+
+func (d *diffRun) normal(a, b []string, hunks []hunk) {
+	at := func(from, to int) string {
+		if to-from <= 1 {
+			return fmt.Sprint(to)
+		}
+		return fmt.Sprintf("%d,%d", from+1, to)
+	}
+	for _, h := range hunks {
+		verb := "c"
+		switch {
+		case h.a0 == h.a1:
+			verb = "a"
+		case h.b0 == h.b1:
+			verb = "d"
+		}
+		d.c.printf("%s%s%s\n", at(h.a0, h.a1), verb, at(h.b0, h.b1))
+		for _, line := range a[h.a0:h.a1] {
+			d.c.printf("< %s\n", line)
+		}
+		if verb == "c" {
+			d.c.printf("---\n")
+		}
+		for _, line := range b[h.b0:h.b1] {
+			d.c.printf("> %s\n", line)
+		}
+	}
+}
+
+// writeUnified writes hunks with lines of context around them.
+func writeUnified(w io.Writer, a, b []string, hunks []hunk, context int) {
+	for len(hunks) > 0 {
+		n := 1
+		for n < len(hunks) && hunks[n].a0-hunks[n-1].a1 <= 2*context {
+			n++
+		}
+		group := hunks[:n]
+		hunks = hunks[n:]
+		first, last := group[0], group[n-1]
+		lead := min(context, first.a0)
+		trail := min(context, len(a)-last.a1)
+		fmt.Fprintf(w, "@@ -%s +%s @@\n", unifiedRange(first.a0-lead, last.a1+trail), unifiedRange(first.b0-lead, last.b1+trail))
+		at := first.a0 - lead
+		show := func(mark string, list []string) {
+			for _, line := range list {
+				fmt.Fprintf(w, "%s%s\n", mark, line)
+			}
+		}
+		for _, h := range group {
+			show(" ", a[at:h.a0])
+			show("-", a[h.a0:h.a1])
+			show("+", b[h.b0:h.b1])
+			at = h.a1
+		}
+		show(" ", a[at:last.a1+trail])
+	}
+}
+
+func unifiedRange(from, to int) string {
+	switch to - from {
+	case 0:
+		return fmt.Sprintf("%d,0", from)
+	case 1:
+		return fmt.Sprint(from + 1)
+	}
+	return fmt.Sprintf("%d,%d", from+1, to-from)
+}
+
+func cmpFiles(c *Call) int {
+	f, ok := c.flags("s|quiet|silent l|verbose b n:")
+	if !ok || len(f.args) < 1 || len(f.args) > 2 {
+		return c.usage("two files are needed")
+	}
+	if len(f.args) == 1 {
+		f.args = append(f.args, "-")
+	}
+	var sides [][]byte
+	if code := c.each(f.args, func(_ string, r io.Reader) error {
+		data, err := slurp(r)
+		sides = append(sides, data)
+		return err
+	}); code != 0 {
+		return 2
+	}
+	a, b := sides[0], sides[1]
+	code := 0
+	for i := range min(len(a), len(b)) {
+		if a[i] == b[i] {
+			continue
+		}
+		code = 1
+		if f.has("l") {
+			c.printf("%d %3o %3o\n", i+1, a[i], b[i])
+			continue
+		}
+		if !f.has("s") {
+			c.printf("%s %s differ: byte %d, line %d\n", f.args[0], f.args[1], i+1, 1+bytes.Count(a[:i], []byte("\n")))
+		}
+		return 1
+	}
+	if len(a) != len(b) {
+		code = 1
+		if !f.has("s") {
+			shorter, n := f.args[0], len(a)
+			if len(b) < n {
+				shorter, n = f.args[1], len(b)
+			}
+			c.errorf("EOF on %s after byte %d, line %d", shorter, n, bytes.Count(a[:n], []byte("\n")))
+		}
+	}
+	return code
+}

@@ -1,0 +1,439 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A sedAddress is a line number, a step, the last line or a pattern.
+type sedAddress struct {
+	line, step int
+	last       bool
+	re         *regexp.Regexp // nil with none set means the last pattern used
+	pattern    bool
+	plus       bool // as a second address: so many lines on
+}
+
+// A sedCommand is one command with its addresses.
+type sedCommand struct {
+	from, to *sedAddress
+	negate   bool
+	verb     byte
+	text     string // of a i c, a label, a file name
+	re       *regexp.Regexp
+	with     []sedPiece
+	global   bool
+	print    bool
+	nth      int
+	file     string        // of w
+	table    map[rune]rune // of y
+	block    []*sedCommand // of {
+	active   bool          // within its range
+	until    int           // the line where a range with a number ends
+}
+
+// A sedPiece of a replacement is text or, if group is not -1, a group; fold is
+// one of U L E u l, or 0.
+type sedPiece struct {
+	text  string
+	group int
+	fold  byte
+}
+
+type sedParser struct {
+	src      string
+	i        int
+	extended bool
+	depth    int
+}
+
+var errSedEnd = errors.New("unterminated command")
+
+func (p *sedParser) peek() byte {
+	if p.i < len(p.src) {
+		return p.src[p.i]
+	}
+	return 0
+}
+
+func (p *sedParser) skip(set string) {
+	for p.i < len(p.src) && strings.IndexByte(set, p.src[p.i]) >= 0 {
+		p.i++
+	}
+}
+
+// commands parses up to the end or a closing brace.
+func (p *sedParser) commands() ([]*sedCommand, error) {
+	var out []*sedCommand
+	for {
+		p.skip(" \t\n;")
+		switch p.peek() {
+		case 0:
+			if p.depth > 0 {
+				return nil, errors.New("unmatched {")
+			}
+			return out, nil
+		case '#':
+			p.rest()
+			continue
+		case '}':
+			if p.depth == 0 {
+				return nil, errors.New("unexpected }")
+			}
+			p.i++
+			return out, nil
+		}
+		cmd, err := p.command()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, cmd)
+	}
+}
+
+// rest takes the rest of the line.
+func (p *sedParser) rest() string {
+	end := strings.IndexByte(p.src[p.i:], '\n')
+	if end < 0 {
+		end = len(p.src) - p.i
+	}
+	s := p.src[p.i : p.i+end]
+	p.i += end
+	return s
+}
+
+func (p *sedParser) command() (*sedCommand, error) {
+	cmd := &sedCommand{}
+	var err error
+	if cmd.from, err = p.address(); err != nil {
+		return nil, err
+	}
+	p.skip(" \t")
+	if cmd.from != nil && p.peek() == ',' {
+		p.i++
+		p.skip(" \t")
+		plus := p.peek() == '+'
+		if plus {
+			p.i++
+		}
+		if cmd.to, err = p.address(); err != nil {
+			return nil, err
+		}
+		if cmd.to == nil {
+			return nil, errors.New("missing second address")
+		}
+		cmd.to.plus = plus
+	}
+	p.skip(" \t")
+	for p.peek() == '!' {
+		cmd.negate = true
+		p.i++
+		p.skip(" \t")
+	}
+	cmd.verb = p.peek()
+	p.i++
+	switch cmd.verb {
+	case '{':
+		p.depth++
+		if cmd.block, err = p.commands(); err == nil {
+			p.depth--
+		}
+		return cmd, err
+	case '=', 'd', 'D', 'p', 'P', 'n', 'N', 'g', 'G', 'h', 'H', 'x', 'z', 'F':
+		return cmd, p.end()
+	case 'q', 'Q', 'l':
+		p.skip(" \t")
+		start := p.i
+		p.skip("0123456789")
+		cmd.text = p.src[start:p.i]
+		return cmd, p.end()
+	case ':':
+		p.skip(" \t")
+		cmd.text = strings.TrimSpace(p.word(";\n"))
+		return cmd, nil
+	case 'b', 't', 'T':
+		p.skip(" \t")
+		cmd.text = strings.TrimSpace(p.word(";\n}"))
+		return cmd, nil
+	case 'a', 'i', 'c':
+		cmd.text = p.text()
+		return cmd, nil
+	case 'r', 'w':
+		p.skip(" \t")
+		cmd.text = strings.TrimSpace(p.rest())
+		return cmd, nil
+	case 's':
+		return cmd, p.substitute(cmd)
+	case 'y':
+		return cmd, p.transliterate(cmd)
+	case 0:
+		return nil, errors.New("missing command")
+	}
+	return nil, fmt.Errorf("unknown command: '%c'", cmd.verb)
+}
+
+// end checks that nothing but a separator follows.
+func (p *sedParser) end() error {
+	p.skip(" \t")
+	switch p.peek() {
+	case 0, '\n', ';', '}', '#':
+		return nil
+	}
+	return fmt.Errorf("extra characters after command")
+}
+
+func (p *sedParser) word(until string) string {
+	start := p.i
+	for p.i < len(p.src) && strings.IndexByte(until, p.src[p.i]) < 0 {
+		p.i++
+	}
+	return p.src[start:p.i]
+}
+
+// text reads what a, i and c take: lines, of which a backslash continues one.
+func (p *sedParser) text() string {
+	p.skip(" \t")
+	if p.peek() == '\\' {
+		p.i++
+		p.skip(" \t")
+		if p.peek() == '\n' {
+			p.i++
+		}
+	}
+	var b strings.Builder
+	for p.i < len(p.src) && p.src[p.i] != '\n' {
+		if p.src[p.i] == '\\' && p.i+1 < len(p.src) {
+			p.i++
+			if p.src[p.i] == 't' {
+				b.WriteByte('\t')
+				p.i++
+				continue
+			}
+		}
+		b.WriteByte(p.src[p.i])
+		p.i++
+	}
+	return b.String()
+}
+
+func (p *sedParser) address() (*sedAddress, error) {
+	switch ch := p.peek(); {
+	case ch >= '0' && ch <= '9':
+		start := p.i
+		p.skip("0123456789")
+		n, err := strconv.Atoi(p.src[start:p.i])
+		a := &sedAddress{line: n}
+		if err == nil && p.peek() == '~' {
+			p.i++
+			start = p.i
+			p.skip("0123456789")
+			if a.step, err = strconv.Atoi(p.src[start:p.i]); a.step == 0 {
+				a.step = 1 << 30
+			}
+		}
+		return a, err
+	case ch == '$':
+		p.i++
+		return &sedAddress{last: true}, nil
+	case ch == '/' || ch == '\\':
+		if ch == '\\' {
+			p.i++
+		}
+		delim := p.peek()
+		p.i++
+		pattern, err := p.until(delim, true)
+		if err != nil {
+			return nil, err
+		}
+		fold := p.peek() == 'I'
+		if fold {
+			p.i++
+		}
+		a := &sedAddress{pattern: true}
+		if pattern != "" {
+			a.re, err = compile(pattern, p.syntax(), fold)
+		}
+		return a, err
+	}
+	return nil, nil
+}
+
+func (p *sedParser) syntax() regexSyntax {
+	if p.extended {
+		return extended
+	}
+	return basic
+}
+
+// until reads up to an unescaped delimiter. An escaped one loses its backslash;
+// in a pattern, one within brackets does not count.
+func (p *sedParser) until(delim byte, pattern bool) (string, error) {
+	if delim == 0 || delim == '\n' || delim == '\\' {
+		return "", errors.New("bad delimiter")
+	}
+	var b strings.Builder
+	for p.i < len(p.src) {
+		ch := p.src[p.i]
+		p.i++
+		switch {
+		case ch == delim:
+			return b.String(), nil
+		case ch == '\\' && p.i < len(p.src):
+			next := p.src[p.i]
+			p.i++
+			if next != delim || pattern && strings.IndexByte("|+?(){}^$.*[", delim) >= 0 {
+				b.WriteByte('\\')
+			}
+			b.WriteByte(next)
+		case ch == '[' && pattern:
+			start := p.i - 1
+			j := p.i
+			if j < len(p.src) && p.src[j] == '^' {
+				j++
+			}
+			if j < len(p.src) && p.src[j] == ']' {
+				j++
+			}
+			for j < len(p.src) && p.src[j] != ']' && p.src[j] != '\n' {
+				if p.src[j] == '[' && j+1 < len(p.src) && p.src[j+1] == ':' {
+					if end := strings.Index(p.src[j:], ":]"); end > 0 {
+						j += end + 1
+					}
+				}
+				j++
+			}
+			if j < len(p.src) && p.src[j] == ']' {
+				b.WriteString(p.src[start : j+1])
+				p.i = j + 1
+			} else {
+				b.WriteByte(ch)
+			}
+		default:
+			b.WriteByte(ch)
+		}
+	}
+	return "", errSedEnd
+}
+
+func (p *sedParser) substitute(cmd *sedCommand) error {
+	delim := p.peek()
+	p.i++
+	pattern, err := p.until(delim, true)
+	if err != nil {
+		return err
+	}
+	with, err := p.until(delim, false)
+	if err != nil {
+		return err
+	}
+	fold := false
+	for done := false; !done; {
+		switch ch := p.peek(); {
+		case ch == 'g':
+			cmd.global = true
+		case ch == 'p':
+			cmd.print = true
+		case ch == 'I' || ch == 'i':
+			fold = true
+		case ch == 'm' || ch == 'M' || ch == 'e':
+			return fmt.Errorf("unsupported flag %c of s", ch)
+		case ch == 'w':
+			p.i++
+			p.skip(" \t")
+			cmd.file = strings.TrimSpace(p.rest())
+			p.i--
+			done = true
+		case ch >= '0' && ch <= '9':
+			cmd.nth = cmd.nth*10 + int(ch-'0')
+			if cmd.nth == 0 || cmd.nth > 1<<20 {
+				return errors.New("number option to s may not be zero")
+			}
+		default:
+			done = true
+			p.i--
+		}
+		p.i++
+	}
+	groups := 9
+	if pattern != "" {
+		if cmd.re, err = compile(pattern, p.syntax(), fold); err != nil {
+			return err
+		}
+		groups = cmd.re.NumSubexp()
+	}
+	if cmd.with, err = sedPieces(with, groups); err != nil {
+		return err
+	}
+	return p.end()
+}
+
+// sedPieces cuts up a replacement.
+func sedPieces(s string, groups int) ([]sedPiece, error) {
+	var out []sedPiece
+	text := func(t string) {
+		if n := len(out); n > 0 && out[n-1].group < 0 && out[n-1].fold == 0 {
+			out[n-1].text += t
+		} else {
+			out = append(out, sedPiece{text: t, group: -1})
+		}
+	}
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '&':
+			out = append(out, sedPiece{group: 0})
+		case s[i] != '\\' || i+1 == len(s):
+			text(s[i : i+1])
+		default:
+			i++
+			switch ch := s[i]; {
+			case ch >= '0' && ch <= '9':
+				if int(ch-'0') > groups {
+					return nil, fmt.Errorf("invalid reference \\%c on s command's right side", ch)
+				}
+				out = append(out, sedPiece{group: int(ch - '0')})
+			case strings.IndexByte("ULEul", ch) >= 0:
+				out = append(out, sedPiece{group: -1, fold: ch})
+			case ch == 'n':
+				text("\n")
+			case ch == 't':
+				text("\t")
+			case ch == 'r':
+				text("\r")
+			default:
+				text(s[i : i+1])
+			}
+		}
+	}
+	return out, nil
+}
+
+func (p *sedParser) transliterate(cmd *sedCommand) error {
+	delim := p.peek()
+	p.i++
+	from, err := p.until(delim, false)
+	if err != nil {
+		return err
+	}
+	to, err := p.until(delim, false)
+	if err != nil {
+		return err
+	}
+	plain := func(s string) []rune {
+		s = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`).Replace(s)
+		return []rune(s)
+	}
+	a, b := plain(from), plain(to)
+	if len(a) != len(b) {
+		return errors.New("strings for y command are of different lengths")
+	}
+	cmd.table = map[rune]rune{}
+	for i, r := range a {
+		if _, ok := cmd.table[r]; !ok {
+			cmd.table[r] = b[i]
+		}
+	}
+	return p.end()
+}
