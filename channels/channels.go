@@ -60,7 +60,8 @@ type Sender interface {
 	// text, and nothing at all only for text without content.
 	Compose(markdown string) []string
 	// Send makes one request and returns the provider's id of the message.
-	// Every failure is a *SendError. It never sleeps or retries.
+	// Every failure is a *SendError. It never sleeps or retries. A ref together
+	// with a Rejected error is a message that exists, but not as asked.
 	Send(ctx context.Context, p chat.Post) (ref string, err error)
 }
 

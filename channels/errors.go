@@ -21,7 +21,7 @@ const (
 	Unknown  Verdict = iota // may have been made: look (Finder) before trying again
 	NotMade                 // certainly not made and worth another try
 	Limited                 // certainly not made; not before RetryAfter, and the room's other posts wait as well
-	Rejected                // certainly not made and never will be: dead letter
+	Rejected                // not made as asked and never will be: dead letter
 )
 
 func (v Verdict) String() string {

@@ -1,0 +1,110 @@
+package slack
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/heddlehq/heddle/channels"
+)
+
+const (
+	routeEvents = "events"
+	maxBytes    = 1 << 20
+	window      = 300 // seconds a request may be old or early
+)
+
+// Routes has the one route of the Events API.
+func (c *Channel) Routes() []channels.Route {
+	return []channels.Route{{Name: routeEvents, MediaTypes: []string{"application/json"}, MaxBytes: maxBytes}}
+}
+
+// Receive verifies and reads one request of the Events API.
+func (c *Channel) Receive(route string, h http.Header, body []byte, now time.Time) (channels.Inbound, error) {
+	if route != routeEvents {
+		return channels.Inbound{}, fmt.Errorf("route %q: %w", route, channels.ErrMalformed)
+	}
+	if err := c.verify(h, body, now); err != nil {
+		return channels.Inbound{}, err
+	}
+	var e envelope
+	// A wrong type spoils its field only: an unknown kind of event may use our
+	// names for other things, and is to be ignored.
+	err := json.Unmarshal(body, &e)
+	var wrong *json.UnmarshalTypeError
+	if err != nil && !errors.As(err, &wrong) {
+		return channels.Inbound{}, fmt.Errorf("body is not JSON: %w", channels.ErrMalformed)
+	}
+	switch e.Type {
+	case "event_callback":
+		return e.inbound(c.identity(), wrong != nil)
+	case "url_verification":
+		return challenge(e.Challenge)
+	case "app_rate_limited":
+		return ignored("", "rate limited by slack"), nil
+	case "":
+		return channels.Inbound{}, fmt.Errorf("body has no type: %w", channels.ErrMalformed)
+	}
+	return ignored(e.EventID, "unknown type"), nil
+}
+
+// verify accepts exactly one signature and one timestamp, over the raw bytes,
+// made with any of the secrets. A stale request is told from a forged one only
+// if it was signed.
+func (c *Channel) verify(h http.Header, body []byte, now time.Time) error {
+	sigs, stamps := h.Values("X-Slack-Signature"), h.Values("X-Slack-Request-Timestamp")
+	if len(sigs) != 1 || len(stamps) != 1 {
+		return fmt.Errorf("want one signature and one timestamp, got %d and %d: %w", len(sigs), len(stamps), channels.ErrUnverified)
+	}
+	at, ok := seconds(stamps[0])
+	if !ok {
+		return fmt.Errorf("timestamp is not decimal: %w", channels.ErrUnverified)
+	}
+	var signed bool
+	for _, s := range c.secrets {
+		mac := hmac.New(sha256.New, s)
+		mac.Write([]byte("v0:" + stamps[0] + ":"))
+		mac.Write(body)
+		want := hex.AppendEncode([]byte("v0="), mac.Sum(nil))
+		signed = hmac.Equal([]byte(sigs[0]), want) || signed
+	}
+	if !signed {
+		return fmt.Errorf("signature does not match: %w", channels.ErrUnverified)
+	}
+	if d := now.Unix() - at; d > window || d < -window {
+		return fmt.Errorf("timestamp is off by %d s: %w", d, channels.ErrStale)
+	}
+	return nil
+}
+
+// seconds reads the digits of a Unix time; no sign, no space, no other base.
+func seconds(s string) (int64, bool) {
+	if s == "" || len(s) > 12 {
+		return 0, false
+	}
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+func challenge(text string) (channels.Inbound, error) {
+	if text == "" {
+		return channels.Inbound{}, fmt.Errorf("url_verification has no challenge: %w", channels.ErrMalformed)
+	}
+	reply, err := json.Marshal(map[string]string{"challenge": text})
+	return channels.Inbound{Reply: reply, ReplyType: "application/json"}, err
+}
+
+func ignored(id, reason string) channels.Inbound {
+	return channels.Inbound{Ignored: []channels.Ignored{{ID: id, Reason: reason}}}
+}

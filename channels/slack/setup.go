@@ -1,0 +1,195 @@
+// Package slack is the Slack adapter: it verifies and reads the Events API, posts
+// and finds messages by the Web API, and tells what people are in the workspace.
+package slack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/heddlehq/heddle/channels"
+)
+
+// Name is the channel's name in paths, thread keys and settings.
+const Name = "slack"
+
+const defaultAPIURL = "https://slack.com/api/"
+
+// Options configure New. SigningSecrets and BotToken are required.
+type Options struct {
+	SigningSecrets []string         // SLACK_SIGNING_SECRET; any of them verifies, so that it can be rotated
+	BotToken       string           // SLACK_BOT_TOKEN
+	APIURL         string           // SLACK_API_URL, "" for Slack's own
+	Access         Access           // who holds which role
+	Client         *http.Client     // nil for one with timeouts; one without a timeout may hang as long as the context allows
+	Clock          func() time.Time // nil for time.Now
+}
+
+// Access says who holds which role. An entry is a user id ("U…", "W…"), a person
+// of another workspace ("T…/U…") or a user group ("S…"); Members may hold "all",
+// every full member of the workspace. A person named by id holds the role even
+// as a guest, foreigner or bot; anyone else must be a full member.
+type Access struct {
+	Members, Maintainers, Admins []string
+}
+
+// A Channel is Slack behind one bot token. Its methods may be called at once.
+type Channel struct {
+	secrets [][]byte
+	token   string
+	apiURL  string // ends with a slash
+	http    *http.Client
+	api     *slack.Client
+	access  Access
+	now     func() time.Time
+	self    atomic.Pointer[identity]
+
+	mu     sync.Mutex
+	groups map[string]group // by user group id; guarded by mu
+}
+
+// An identity is who we are in the workspace of the token.
+type identity struct{ team, user, bot string }
+
+var (
+	_ channels.Webhook = (*Channel)(nil)
+	_ channels.Sender  = (*Channel)(nil)
+	_ channels.Finder  = (*Channel)(nil)
+	_ channels.Roster  = (*Channel)(nil)
+)
+
+// New checks the options and does no I/O. Its error names the setting that is
+// wrong and never shows a secret.
+func New(o Options) (*Channel, error) {
+	if len(o.SigningSecrets) == 0 {
+		return nil, fmt.Errorf("SLACK_SIGNING_SECRET is empty: want the app's signing secret")
+	}
+	secrets := make([][]byte, 0, len(o.SigningSecrets))
+	for i, s := range o.SigningSecrets {
+		if placeholder(s) {
+			return nil, fmt.Errorf("SLACK_SIGNING_SECRET: entry %d is empty or a placeholder: want the app's signing secret", i+1)
+		}
+		secrets = append(secrets, []byte(s))
+	}
+	if placeholder(o.BotToken) {
+		return nil, fmt.Errorf("SLACK_BOT_TOKEN is empty or a placeholder: want a bot token (xoxb-…)")
+	}
+	apiURL, err := endpoint(o.APIURL)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Access.validate(); err != nil {
+		return nil, err
+	}
+	client, now := o.Client, o.Clock
+	if client == nil {
+		client = newClient()
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Channel{
+		secrets: secrets, token: o.BotToken, apiURL: apiURL, http: client, now: now, access: o.Access, groups: map[string]group{},
+		api: slack.New(o.BotToken, slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
+	}, nil
+}
+
+// Name is "slack".
+func (c *Channel) Name() string { return Name }
+
+// Identify asks Slack who the token belongs to, so that own messages are known
+// even where a delivery does not say so. Its error is a *channels.SendError;
+// Rejected means that the token (or the API URL) is no good, anything else is
+// trouble on the way and worth another try.
+func (c *Channel) Identify(ctx context.Context) error {
+	r, err := c.api.AuthTestContext(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	if r.UserID == "" || r.TeamID == "" {
+		return &channels.SendError{Verdict: channels.Unknown, Reason: "answer without identity"}
+	}
+	c.self.Store(&identity{team: r.TeamID, user: r.UserID, bot: r.BotID})
+	return nil
+}
+
+func (c *Channel) identity() identity {
+	if p := c.self.Load(); p != nil {
+		return *p
+	}
+	return identity{}
+}
+
+func newClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 32 // all calls go to one host
+	t.ResponseHeaderTimeout = 10 * time.Second
+	return &http.Client{
+		Transport: t,
+		Timeout:   15 * time.Second,
+		// The API does not redirect, and a redirected post could be made twice.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func endpoint(s string) (string, error) {
+	if s == "" {
+		return defaultAPIURL, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.User != nil {
+		return "", fmt.Errorf("SLACK_API_URL: want an http or https address such as %s", defaultAPIURL)
+	}
+	return strings.TrimSuffix(s, "/") + "/", nil
+}
+
+// placeholder tells a value that nobody meant as a secret.
+func placeholder(s string) bool {
+	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "<>${} ") || strings.Trim(s, s[:1]) == "" {
+		return true
+	}
+	word := strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.TrimPrefix(s, "xoxb-")))
+	return word == "" || strings.HasPrefix(word, "your") || slices.Contains([]string{
+		"changeme", "placeholder", "secret", "signingsecret", "slacksigningsecret", "bottoken", "token", "todo", "example", "none", "null",
+	}, word) || strings.Trim(word, "x") == ""
+}
+
+func (a Access) validate() error {
+	for _, f := range []struct {
+		name string
+		ids  []string
+	}{{"members", a.Members}, {"maintainers", a.Maintainers}, {"admins", a.Admins}} {
+		for _, id := range f.ids {
+			switch {
+			case id == "all" && f.name == "members":
+			case id == "all":
+				return fmt.Errorf("access.slack.%s: %q is allowed for members only", f.name, id)
+			case !isID(id):
+				return fmt.Errorf("access.slack.%s: %q: want all, a user id (U…), a person of another workspace (T…/U…) or a user group (S…)", f.name, id)
+			}
+		}
+	}
+	return nil
+}
+
+func isID(s string) bool {
+	team, user, foreign := strings.Cut(s, "/")
+	if !foreign {
+		return token(s, "UWS")
+	}
+	return token(team, "TE") && token(user, "UW")
+}
+
+// token tells an id of Slack: a letter out of kinds, then digits and upper case letters.
+func token(s, kinds string) bool {
+	return len(s) > 1 && strings.Contains(kinds, s[:1]) &&
+		strings.Trim(s, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}

@@ -1,0 +1,99 @@
+package text
+
+import (
+	"bufio"
+	"bytes"
+	"html"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark/ast"
+	ghtml "github.com/yuin/goldmark/renderer/html"
+)
+
+// A liner gathers words.
+type liner struct {
+	out         []word
+	space, line bool // owed to the next word
+}
+
+// text adds raw text; its white space parts words, its ends of lines stay.
+func (l *liner) text(s string, st style) {
+	for s != "" {
+		i := strings.IndexFunc(s, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' })
+		if i != 0 {
+			if i < 0 {
+				i = len(s)
+			}
+			l.add(word{text: s[:i], style: st})
+			s = s[i:]
+			continue
+		}
+		if s[0] == '\n' {
+			l.line = true
+		}
+		l.space = true
+		s = s[1:]
+	}
+}
+
+func (l *liner) add(w word) {
+	w.line = l.line && len(l.out) > 0
+	w.space = l.space && !w.line && len(l.out) > 0
+	l.line, l.space = false, false
+	l.out = append(l.out, w)
+}
+
+// link adds a link; what must not be one, or would be too long, is spelled out.
+func (l *liner) link(d Dialect, dest, label string, s style) {
+	if u, ok := address(dest); ok && s&(1<<code) == 0 {
+		if t := d.link(u, label); d.size(t) <= d.limit/2 {
+			l.add(word{text: t, style: s, atom: true})
+			return
+		}
+	}
+	l.text(label, s)
+	if dest != "" && dest != label && "mailto:"+label != dest {
+		l.text(" ("+dest+")", s)
+	}
+}
+
+// flat is the text of the words alone.
+func (l *liner) flat() string {
+	var b strings.Builder
+	for _, w := range l.out {
+		if w.space || w.line {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w.text)
+	}
+	return b.String()
+}
+
+// split makes words of raw text.
+func split(s string, st style) []word {
+	var l liner
+	l.text(s, st)
+	return l.out
+}
+
+// unescaped is a text node as a reader sees it.
+func (r *reader) unescaped(t *ast.Text) string {
+	b := t.Segment.Value(r.src)
+	if t.IsRaw() || bytes.IndexByte(b, '\\') < 0 && bytes.IndexByte(b, '&') < 0 {
+		return string(b)
+	}
+	// goldmark resolves escapes and entities in one pass only while writing HTML.
+	var buf bytes.Buffer
+	w := bufio.NewWriter(&buf)
+	ghtml.DefaultWriter.Write(w, b)
+	if err := w.Flush(); err != nil {
+		return string(b) // unreachable: a buffer takes everything
+	}
+	return html.UnescapeString(buf.String())
+}
+
+// wordy tells whether a mark beside the rune would not be taken as one.
+func wordy(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || r == '_'
+}
