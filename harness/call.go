@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/sandbox"
+)
+
+// A Call is one invocation of a tool. It is the only thing that can write
+// state or reach a sandbox, and it exists only while the tool runs.
+type Call struct {
+	ID    string // of this call, the same on every attempt
+	Tool  string
+	scope *Scope
+	mu    sync.Mutex
+	err   error
+}
+
+// Thread is where the conversation happens.
+func (c *Call) Thread() chat.Thread { return c.scope.snap.Thread }
+
+// Event is the newest event taken by this turn.
+func (c *Call) Event() chat.Event { return c.scope.snap.Event }
+
+// Trust is the role of the weakest author whose text the model can see.
+func (c *Call) Trust() chat.Role { return c.scope.snap.Trust }
+
+// Now is the time of this step.
+func (c *Call) Now() time.Time { return c.scope.snap.Now }
+
+// Sandbox returns the sandbox that this step declared, opening it if need be.
+func (c *Call) Sandbox(ctx context.Context) (sandbox.Sandbox, error) { return c.scope.sandbox(ctx) }
+
+// Err is the first misuse of the call, such as a state value without a JSON form.
+func (c *Call) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *Call) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// A Scope is what the calls of one step share. The engine makes one a step;
+// agent authors never see it.
+type Scope struct {
+	snap    Snapshot
+	sandbox func(context.Context) (sandbox.Sandbox, error)
+	values  *values
+	mu      sync.Mutex
+	paths   map[string]*sync.Mutex
+	serial  map[string]*sync.Mutex
+}
+
+// NewScope makes the scope of a step. open is asked for the step's sandbox.
+func NewScope(s Snapshot, open func(context.Context) (sandbox.Sandbox, error)) *Scope {
+	return &Scope{snap: s, sandbox: open, values: newValues(s.State), paths: map[string]*sync.Mutex{}, serial: map[string]*sync.Mutex{}}
+}
+
+// Call makes a call of this step.
+func (s *Scope) Call(id, tool string) *Call { return &Call{ID: id, Tool: tool, scope: s} }
+
+// Writes returns the state changes made so far, in order.
+func (s *Scope) Writes() []Write {
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	return slices.Clone(s.values.writes)
+}
+
+func (s *Scope) update(c *Call, name string, f func(json.RawMessage) (json.RawMessage, error)) {
+	if err := s.values.update(c.ID, name, f); err != nil {
+		c.fail(err)
+	}
+}
+
+// lock serialises what calls do to one name of a table; it returns the unlock.
+func (s *Scope) lock(table map[string]*sync.Mutex, name string) func() {
+	s.mu.Lock()
+	m := table[name]
+	if m == nil {
+		m = &sync.Mutex{}
+		table[name] = m
+	}
+	s.mu.Unlock()
+	m.Lock()
+	return m.Unlock
+}

@@ -1,0 +1,120 @@
+// Package enhance is the ladder: a hook, written with the public harness API
+// only, that lets the model climb to a stronger model and sandbox within one
+// response, as far as the people in the thread are allowed.
+package enhance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+)
+
+// A Rung is one level of a ladder. The first is where a conversation begins.
+type Rung struct {
+	Name    string // what it gives, in a few words: "a stronger model and a shell"
+	Model   string
+	Sandbox string // "" for none
+	Tools   []harness.Tool
+	Skills  []harness.Skill
+	Who     chat.Role     // least role of everybody in the thread, at the climb and at each step
+	For     time.Duration // how long a climb lasts, 0 for as long as the conversation
+}
+
+// An Unlock is the record of a climb.
+type Unlock struct {
+	Level  int       `json:"level"`
+	Name   string    `json:"name"`
+	Author string    `json:"author"` // id of who was answered when the model climbed
+	Role   chat.Role `json:"role"`   // of the weakest voice at that time
+	Reason string    `json:"reason"` // the model's
+	At     time.Time `json:"at"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// StateName is the name of the state that holds the last unlock.
+const StateName = "enhance"
+
+// Use declares the model, the sandbox, the tools and skills of the highest rung
+// that is unlocked, and those tools and skills of the rungs below. While there
+// is a next rung that everybody in the thread may use, it mounts the tool
+// enhance. It returns the level, 0 for the first rung.
+func Use(c *harness.Context, rungs ...Rung) int {
+	unlock := harness.UseState(c, StateName, Unlock{})
+	level := allowed(rungs, unlock.Value, c.Trust(), c.Now())
+	for i, r := range rungs[:min(level+1, len(rungs))] {
+		for _, t := range r.Tools {
+			harness.UseTool(c, t)
+		}
+		for _, s := range r.Skills {
+			harness.UseSkill(c, s)
+		}
+		if i == level {
+			harness.UseModel(c, r.Model)
+			harness.UseLevel(c, level, r.Name)
+			if r.Sandbox != "" {
+				harness.UseSandbox(c, r.Sandbox)
+			}
+		}
+	}
+	if next := level + 1; next < len(rungs) && c.Trust() >= rungs[next].Who {
+		harness.UseTool(c, tool(unlock, next, rungs[next]))
+	}
+	return level
+}
+
+// allowed is the highest level that the unlock reaches, that has not expired
+// and that everybody in the thread may use, with every rung below it.
+func allowed(rungs []Rung, u Unlock, trust chat.Role, now time.Time) int {
+	if !u.Until.IsZero() && !now.Before(u.Until) {
+		return 0
+	}
+	level := 0
+	for level < u.Level && level+1 < len(rungs) && trust >= rungs[level+1].Who {
+		level++
+	}
+	return level
+}
+
+type args struct {
+	Reason string `json:"reason" jsonschema:"why the present level is not enough, in one sentence"`
+}
+
+func tool(unlock harness.State[Unlock], level int, r Rung) harness.Tool {
+	doc := fmt.Sprintf("Climbs to the next level: %s. Use it when the task needs it; it takes effect at once.", r.Name)
+	return harness.NewTool("enhance", doc, func(_ context.Context, call *harness.Call, in args) (string, error) {
+		reason := strings.TrimSpace(in.Reason)
+		if reason == "" {
+			return "", fmt.Errorf("%w: say in reason why the present level is not enough", harness.ErrArgs)
+		}
+		u := Unlock{Level: level, Name: r.Name, Author: call.Event().Author.ID, Role: call.Trust(), Reason: reason, At: call.Now()}
+		if r.For > 0 {
+			u.Until = u.At.Add(r.For)
+		}
+		unlock.Set(call, u)
+		return "Unlocked: " + describe(r, u), nil
+	}).Serial().Quiet()
+}
+
+// describe says what is available from the next model call on.
+func describe(r Rung, u Unlock) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s. From now on: model %s", r.Name, r.Model)
+	if r.Sandbox != "" {
+		fmt.Fprintf(&b, ", a %s sandbox with files and a shell", r.Sandbox)
+	}
+	for _, t := range r.Tools {
+		b.WriteString(", tool " + t.Name)
+	}
+	for _, s := range r.Skills {
+		b.WriteString(", skill " + s.Name)
+	}
+	if !u.Until.IsZero() {
+		fmt.Fprintf(&b, ", until %s", u.Until.UTC().Format(time.RFC3339))
+	}
+	b.WriteString(".")
+	return b.String()
+}

@@ -1,0 +1,89 @@
+package harness
+
+import (
+	"regexp"
+)
+
+var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// UseModel names the model of the next call: a name from the settings ("fast")
+// or "provider/model". Exactly one UseModel must run in a render.
+func UseModel(c *Context, name string) {
+	switch {
+	case name == "":
+		c.misuse("UseModel", "the name is empty")
+	case c.m.Model != "" && c.m.Model != name:
+		c.misuse("UseModel", "called for %q and for %q; one render has one model", c.m.Model, name)
+	case c.m.Model != "":
+		c.misuse("UseModel", "called twice for %q; remove one", name)
+	default:
+		c.m.Model = name
+	}
+}
+
+// UseSandbox attaches the files and the shell of a sandbox kind ("virtual") and
+// with them the tools read, write, edit, bash, grep and glob. At most one
+// UseSandbox may run in a render.
+func UseSandbox(c *Context, name string) {
+	switch {
+	case name == "":
+		c.misuse("UseSandbox", "the name is empty")
+	case c.m.Sandbox != "":
+		c.misuse("UseSandbox", "called for %q and for %q; one render has one sandbox", c.m.Sandbox, name)
+	default:
+		c.m.Sandbox = name
+	}
+}
+
+// UseTool mounts a tool for the next call. Names are unique within a render.
+func UseTool(c *Context, t Tool) { c.mount("UseTool", t) }
+
+func (c *Context) mount(hook string, t Tool) {
+	if t.err != nil {
+		c.misuse(hook, "tool %q: %v", t.Name, t.err)
+		return
+	}
+	if !validName.MatchString(t.Name) {
+		c.misuse(hook, "tool name %q: want 1 to 64 letters, digits, _ or -", t.Name)
+		return
+	}
+	if _, ok := c.m.Tool(t.Name); ok {
+		c.misuse(hook, "tool %q is declared twice; names are unique within a render", t.Name)
+		return
+	}
+	c.m.Tools = append(c.m.Tools, t)
+}
+
+// UseSkill offers a skill: its line stands in the catalogue, its body is read
+// by the model when it needs it. Names are unique within a render.
+func UseSkill(c *Context, s Skill) {
+	if !validName.MatchString(s.Name) {
+		c.misuse("UseSkill", "skill name %q: want 1 to 64 letters, digits, _ or -", s.Name)
+		return
+	}
+	for _, o := range c.m.Skills {
+		if o.Name == s.Name {
+			c.misuse("UseSkill", "skill %q is declared twice; names are unique within a render", s.Name)
+			return
+		}
+	}
+	c.m.Skills = append(c.m.Skills, s)
+}
+
+// UseInstruction adds a paragraph to the instructions, after the agent's own
+// text and in the order of the calls.
+func UseInstruction(c *Context, text string) {
+	if text != "" {
+		c.m.Instructions = append(c.m.Instructions, text)
+	}
+}
+
+// UseLevel says on which level of a ladder the next call stands. People see it
+// beside the step; the model is told when it changes.
+func UseLevel(c *Context, level int, name string) {
+	if c.m.Level != nil {
+		c.misuse("UseLevel", "called for %q and for %q; one render has one ladder", c.m.Level.Name, name)
+		return
+	}
+	c.m.Level = &Level{Number: level, Name: name}
+}

@@ -1,0 +1,97 @@
+package harness
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/heddlehq/heddle/model"
+)
+
+// A Manifest is what a render declared: all that the next model call may use.
+// It is not changed after the render.
+type Manifest struct {
+	Instructions []string // paragraphs, the agent's own text first
+	Model        string
+	Sandbox      string // "" for none
+	Tools        []Tool // in the order of declaration
+	Skills       []Skill
+	Level        *Level
+}
+
+// A Level is a rung of a ladder, 0 being the lowest.
+type Level struct {
+	Number int    `json:"number"`
+	Name   string `json:"name"`
+}
+
+// Tool finds a mounted tool.
+func (m *Manifest) Tool(name string) (Tool, bool) {
+	for _, t := range m.Tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Tool{}, false
+}
+
+// System is the text of the system prompt: the instructions, then the
+// catalogue of skills.
+func (m *Manifest) System() string {
+	text := strings.Join(m.Instructions, "\n\n")
+	if len(m.Skills) == 0 {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString(text)
+	b.WriteString("\n\nSkills (read one with the skill tool before you use it):\n")
+	for _, s := range m.Skills {
+		b.WriteString("- " + s.Name + ": " + s.Doc + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// A View is the manifest as it is stored and shown: everything that reaches
+// the model, without the functions behind it.
+type View struct {
+	Instructions string       `json:"instructions"` // the whole system text
+	Model        string       `json:"model"`
+	Sandbox      string       `json:"sandbox,omitempty"`
+	Tools        []model.Tool `json:"tools,omitempty"`
+	Skills       []Skill      `json:"skills,omitempty"`
+	Level        *Level       `json:"level,omitempty"`
+}
+
+// View returns the manifest as it is stored and shown.
+func (m *Manifest) View() View {
+	v := View{Instructions: m.System(), Model: m.Model, Sandbox: m.Sandbox, Level: m.Level}
+	for _, t := range m.Tools {
+		v.Tools = append(v.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
+	}
+	for _, s := range m.Skills {
+		v.Skills = append(v.Skills, Skill{Name: s.Name, Doc: s.Doc})
+	}
+	return v
+}
+
+// Digest names what the view holds: equal views have equal digests on every
+// machine, whatever the order in which tools and skills were declared.
+func (v View) Digest() string {
+	v.Tools = slices.Clone(v.Tools)
+	slices.SortFunc(v.Tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
+	v.Skills = slices.Clone(v.Skills)
+	slices.SortFunc(v.Skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+	return digest(v)
+}
+
+// digest hashes the JSON form of a value that always has one.
+func digest(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("harness: digest of a value without a JSON form: " + err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:12])
+}

@@ -1,0 +1,173 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+// A Fold is the present of a conversation: its log read from the beginning.
+// Equal logs give equal folds on every machine.
+type Fold struct {
+	Seq      int64                      `json:"seq"` // of the last record applied
+	Messages []model.Message            `json:"messages"`
+	State    map[string]json.RawMessage `json:"state,omitempty"`
+	Voices   []Voice                    `json:"voices,omitempty"` // whose text the model can see
+	View     harness.View               `json:"view"`             // what the model was last told it has
+	Digest   string                     `json:"digest,omitempty"` // of View, "" before the first step
+	Order    []string                   `json:"order,omitempty"`  // tools, as they first came
+	Turn     *Turn                      `json:"turn,omitempty"`   // the one not settled
+	Turns    int                        `json:"turns"`            // settled ones
+	Usage    model.Usage                `json:"usage"`
+	Cost     float64                    `json:"cost,omitempty"`
+}
+
+// A Voice is an author and the weakest role that was seen of them.
+type Voice struct {
+	Author chat.Author `json:"author"`
+	Role   chat.Role   `json:"role"`
+}
+
+// A Turn is the part of the log that is not settled.
+type Turn struct {
+	ID    string       `json:"id"`
+	Event chat.Event   `json:"event"` // the newest taken
+	Step  int          `json:"step"`  // the last one recorded, 0 before the first
+	Calls []model.Part `json:"calls,omitempty"`
+	Usage model.Usage  `json:"usage"`
+	Cost  float64      `json:"cost,omitempty"`
+}
+
+// Add applies records in order. It fails on a gap and on what it cannot decode.
+func (f *Fold) Add(records []state.Record) error {
+	for _, r := range records {
+		if r.Seq != f.Seq+1 {
+			return fmt.Errorf("record %d follows record %d: the log has a gap", r.Seq, f.Seq)
+		}
+		b, err := Decode(r)
+		if err != nil {
+			return err
+		}
+		f.Apply(b)
+	}
+	return nil
+}
+
+// Apply adds the next entry.
+func (f *Fold) Apply(b Body) {
+	f.Seq++
+	switch b := b.(type) {
+	case Heard:
+		f.heard(b)
+	case Passed, Retried:
+	case Rendered:
+		if b.View != nil {
+			f.View = *b.View
+			for _, t := range b.View.Tools {
+				if !slices.Contains(f.Order, t.Name) {
+					f.Order = append(f.Order, t.Name)
+				}
+			}
+		}
+		f.Digest = b.Digest
+	case Told:
+		f.say(model.User, model.Part{Kind: model.Text, Text: Notice(b.Text)})
+	case Said:
+		f.said(b)
+	case Did:
+		f.did(b)
+	case Wrote:
+		if f.State == nil {
+			f.State = map[string]json.RawMessage{}
+		}
+		f.State[b.Name] = b.Value
+	case Settled:
+		f.Turn = nil
+		f.Turns++
+	}
+}
+
+func (f *Fold) heard(b Heard) {
+	if f.Turn == nil && b.Turn != "" {
+		f.Turn = &Turn{ID: b.Turn}
+	}
+	if f.Turn != nil {
+		f.Turn.Event = b.Event
+	}
+	i := slices.IndexFunc(f.Voices, func(v Voice) bool {
+		return v.Author.ID == b.Event.Author.ID && v.Author.Account == b.Event.Author.Account
+	})
+	if i < 0 {
+		f.Voices = append(f.Voices, Voice{Author: b.Event.Author, Role: b.Role})
+	} else {
+		f.Voices[i].Role = min(f.Voices[i].Role, b.Role)
+	}
+	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
+}
+
+func (f *Fold) said(b Said) {
+	f.Usage, f.Cost = add(f.Usage, b.Usage), f.Cost+b.Cost
+	if f.Turn != nil {
+		f.Turn.Step = b.Step
+		f.Turn.Usage, f.Turn.Cost = add(f.Turn.Usage, b.Usage), f.Turn.Cost+b.Cost
+		f.Turn.Calls = nil
+		for _, p := range b.Parts {
+			if p.Kind == model.Call {
+				f.Turn.Calls = append(f.Turn.Calls, p)
+			}
+		}
+	}
+	if len(b.Parts) > 0 {
+		f.Messages = append(f.Messages, model.Message{Role: model.Assistant, Parts: b.Parts})
+	}
+}
+
+func (f *Fold) did(b Did) {
+	if f.Turn != nil {
+		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
+	}
+	p := model.Part{Kind: model.Result, CallID: b.CallID, Name: b.Tool, Text: Defuse(b.Text), Failed: b.End != Done}
+	if n := len(f.Messages); n > 0 && f.Messages[n-1].Role == model.Results {
+		f.Messages[n-1].Parts = append(f.Messages[n-1].Parts, p)
+		return
+	}
+	f.say(model.Results, p)
+}
+
+func (f *Fold) say(role model.Role, p model.Part) {
+	f.Messages = append(f.Messages, model.Message{Role: role, Parts: []model.Part{p}})
+}
+
+func add(a, b model.Usage) model.Usage {
+	return model.Usage{In: a.In + b.In, Out: a.Out + b.Out, Cached: a.Cached + b.Cached,
+		CacheWrite: a.CacheWrite + b.CacheWrite, Reasoning: a.Reasoning + b.Reasoning}
+}
+
+// checkpointVersion changes when the fold reads old records differently.
+const checkpointVersion = 1
+
+type checkpoint struct {
+	Version int   `json:"version"`
+	Fold    *Fold `json:"fold"`
+}
+
+// Checkpoint writes the fold down, so that the next reader need not begin at
+// the first record. It is a cache: without it the fold is the same.
+func (f *Fold) Checkpoint() ([]byte, error) {
+	return json.Marshal(checkpoint{Version: checkpointVersion, Fold: f})
+}
+
+// Restore reads a checkpoint. One that is missing, damaged or of another
+// version gives the empty fold.
+func Restore(data []byte) *Fold {
+	var c checkpoint
+	if json.Unmarshal(data, &c) != nil || c.Version != checkpointVersion || c.Fold == nil {
+		return &Fold{}
+	}
+	return c.Fold
+}

@@ -1,0 +1,183 @@
+// Package record is the typed log of a conversation: its entries, their codec,
+// and the fold that reads them into a present. Old forms keep their decoders.
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+// A Body is one kind of entry. The set is closed.
+type Body interface{ kind() string }
+
+// Heard is an event that was taken: by a turn, or between turns if it asks for no answer.
+type Heard struct {
+	Turn  string     `json:"turn,omitempty"`
+	Event chat.Event `json:"event"`
+	Role  chat.Role  `json:"role"` // of its author when it was taken
+}
+
+// Passed is an event that was taken and is not answered; its text is not kept.
+type Passed struct {
+	Event  string      `json:"event"` // its id
+	Author chat.Author `json:"author"`
+	Reason string      `json:"reason"`
+}
+
+// Rendered is the manifest of a step, stored before anything is run with it.
+type Rendered struct {
+	Turn   string        `json:"turn"`
+	Step   int           `json:"step"`
+	Trust  chat.Role     `json:"trust"`
+	Now    time.Time     `json:"now"`
+	Digest string        `json:"digest"`
+	View   *harness.View `json:"view,omitempty"` // when the digest differs from the last one
+}
+
+// Told is an announcement: the harness tells the model what has changed.
+type Told struct {
+	Turn string `json:"turn"`
+	Step int    `json:"step"`
+	Text string `json:"text"`
+}
+
+// Retried is a model call that failed and was made again.
+type Retried struct {
+	Turn   string        `json:"turn"`
+	Step   int           `json:"step"`
+	Try    int           `json:"try"` // of the one that failed, from 1
+	Fault  model.Fault   `json:"fault"`
+	Status int           `json:"status,omitempty"`
+	Code   string        `json:"code,omitempty"`
+	Wait   time.Duration `json:"wait_ns"`
+}
+
+// Said is the answer of a model call.
+type Said struct {
+	Turn     string          `json:"turn"`
+	Step     int             `json:"step"`
+	Parts    []model.Part    `json:"parts"`
+	Stop     model.Stop      `json:"stop"`
+	Asked    string          `json:"asked"`    // provider/model
+	Answered string          `json:"answered"` // the model as the provider names it
+	ID       string          `json:"id,omitempty"`
+	Prompt   string          `json:"prompt"` // digest of the system text
+	Usage    model.Usage     `json:"usage"`
+	Cost     float64         `json:"cost,omitempty"` // US dollars
+	Took     time.Duration   `json:"took_ns"`
+	Raw      json.RawMessage `json:"raw,omitempty"` // the provider's answer
+}
+
+// Did is the result of a call, or the reason why there is none.
+type Did struct {
+	Turn   string        `json:"turn"`
+	Step   int           `json:"step"`
+	CallID string        `json:"call"`
+	Tool   string        `json:"tool"`
+	Args   string        `json:"args"` // digest of the arguments
+	End    End           `json:"end"`
+	Text   string        `json:"text"`   // what the model is told
+	Digest string        `json:"digest"` // of the text
+	Took   time.Duration `json:"took_ns"`
+}
+
+// End says how a call ended.
+type End string
+
+// The ends.
+const (
+	Done    End = "done"
+	Failed  End = "failed"  // the tool returned an error
+	Refused End = "refused" // not in the manifest or bad arguments: nothing ran
+	Unknown End = "unknown" // a crash left it open: it may have run
+)
+
+// Wrote is a change of a state, made by a call.
+type Wrote struct {
+	Turn  string          `json:"turn"`
+	Step  int             `json:"step"`
+	Call  string          `json:"call"`
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Settled ends a turn.
+type Settled struct {
+	Turn    string      `json:"turn"`
+	Outcome Outcome     `json:"outcome"`
+	Reason  string      `json:"reason,omitempty"` // constant text, for people and metrics
+	Steps   int         `json:"steps"`
+	Posts   int         `json:"posts"`
+	Attempt int         `json:"attempt"`
+	Usage   model.Usage `json:"usage"`
+	Cost    float64     `json:"cost,omitempty"`
+}
+
+// An Outcome is how a turn ended.
+type Outcome string
+
+// The outcomes of a turn.
+const (
+	Answered Outcome = "answered"
+	Declined Outcome = "declined" // the model refused
+	Broken   Outcome = "failed"
+	Parked   Outcome = "parked" // it crashed too often
+)
+
+func (Heard) kind() string    { return "heard" }
+func (Passed) kind() string   { return "passed" }
+func (Rendered) kind() string { return "rendered" }
+func (Told) kind() string     { return "told" }
+func (Retried) kind() string  { return "retried" }
+func (Said) kind() string     { return "said" }
+func (Did) kind() string      { return "did" }
+func (Wrote) kind() string    { return "wrote" }
+func (Settled) kind() string  { return "settled" }
+
+// Encode makes a record for a batch.
+func Encode(b Body) (state.Record, error) {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return state.Record{}, fmt.Errorf("encode %s: %w", b.kind(), err)
+	}
+	return state.Record{Kind: b.kind(), Data: data}, nil
+}
+
+// Decode reads a record that Encode made, now or in an earlier version.
+func Decode(r state.Record) (Body, error) {
+	switch r.Kind {
+	case "heard":
+		return decode[Heard](r)
+	case "passed":
+		return decode[Passed](r)
+	case "rendered":
+		return decode[Rendered](r)
+	case "told":
+		return decode[Told](r)
+	case "retried":
+		return decode[Retried](r)
+	case "said":
+		return decode[Said](r)
+	case "did":
+		return decode[Did](r)
+	case "wrote":
+		return decode[Wrote](r)
+	case "settled":
+		return decode[Settled](r)
+	}
+	return nil, fmt.Errorf("record %d: unknown kind %q; it was written by a newer version", r.Seq, r.Kind)
+}
+
+func decode[B Body](r state.Record) (Body, error) {
+	var b B
+	if err := json.Unmarshal(r.Data, &b); err != nil {
+		return nil, fmt.Errorf("record %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,165 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// DefaultTimeout bounds a tool that names no time.
+const DefaultTimeout = 5 * time.Minute
+
+// A Tool is something the model may invoke.
+type Tool struct {
+	Name    string
+	Doc     string
+	Schema  json.RawMessage // of the arguments
+	run     func(context.Context, *Call, json.RawMessage) (string, error)
+	timeout time.Duration
+	serial  bool
+	quiet   bool
+	err     error
+}
+
+// ErrArgs is wrapped by what Run fails with for arguments that do not fit the schema.
+var ErrArgs = errors.New("the arguments do not fit")
+
+// NewTool makes a tool from a function. In is a struct; the schema of the
+// arguments comes from its json and jsonschema tags (the latter is the
+// description), fields without omitempty are required. Out is a string or has
+// a JSON form. An error is told to the model as it is, so it must not hold secrets.
+func NewTool[In, Out any](name, doc string, run func(context.Context, *Call, In) (Out, error)) Tool {
+	t := Tool{Name: name, Doc: doc, timeout: DefaultTimeout}
+	s, err := schemaOf(reflect.TypeFor[In]())
+	if err != nil {
+		t.err = err
+		return t
+	}
+	t.Schema = s.text
+	t.run = func(ctx context.Context, call *Call, raw json.RawMessage) (string, error) {
+		var in In
+		if err := s.decode(raw, &in); err != nil {
+			return "", err
+		}
+		out, err := run(ctx, call, in)
+		if err != nil {
+			return "", err
+		}
+		if text, ok := any(out).(string); ok {
+			return text, nil
+		}
+		b, err := json.Marshal(out)
+		if err != nil {
+			return "", fmt.Errorf("the result of %s has no JSON form: %w", name, err)
+		}
+		return string(b), nil
+	}
+	return t
+}
+
+// Timeout bounds each call. The default is DefaultTimeout.
+func (t Tool) Timeout(d time.Duration) Tool { t.timeout = d; return t }
+
+// Serial makes calls of this tool in one step run one after the other, in the order of the calls.
+func (t Tool) Serial() Tool { t.serial = true; return t }
+
+// Quiet says that the tool changes nothing outside, so that files need not be saved after it.
+func (t Tool) Quiet() Tool { t.quiet = true; return t }
+
+// IsSerial says whether calls of this tool must run one after the other.
+func (t Tool) IsSerial() bool { return t.serial }
+
+// IsQuiet says whether the tool changes nothing outside.
+func (t Tool) IsQuiet() bool { return t.quiet }
+
+// Run validates the arguments and runs the tool within its timeout. A call
+// that does not heed its context is left behind when the time is over.
+// A panic of the tool goes through.
+func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	type result struct {
+		text     string
+		err      error
+		panicked any
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			r.panicked = recover()
+			done <- r
+		}()
+		r.text, r.err = t.run(ctx, call, args)
+	}()
+	select {
+	case r := <-done:
+		if r.panicked != nil {
+			panic(r.panicked)
+		}
+		if r.err == nil {
+			r.err = call.Err()
+		}
+		return r.text, r.err
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return "", fmt.Errorf("%s did not finish within %v; its outcome is unknown", t.Name, t.timeout)
+		}
+		return "", context.Cause(ctx)
+	}
+}
+
+// schema is the argument schema of one type.
+type schema struct {
+	text     json.RawMessage
+	resolved *jsonschema.Resolved
+}
+
+// schemas caches by type: tools are made anew in every render.
+var schemas sync.Map // reflect.Type -> *schema
+
+func schemaOf(t reflect.Type) (*schema, error) {
+	if s, ok := schemas.Load(t); ok {
+		return s.(*schema), nil
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("the arguments are a %s; want a struct", t)
+	}
+	js, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("arguments %s: %w", t, err)
+	}
+	resolved, err := js.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("arguments %s: %w", t, err)
+	}
+	text, err := json.Marshal(js)
+	if err != nil {
+		return nil, fmt.Errorf("arguments %s: %w", t, err)
+	}
+	s, _ := schemas.LoadOrStore(t, &schema{text: text, resolved: resolved})
+	return s.(*schema), nil
+}
+
+func (s *schema) decode(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	var doc any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return fmt.Errorf("%w: not JSON", ErrArgs)
+	}
+	if err := s.resolved.Validate(doc); err != nil {
+		return fmt.Errorf("%w: %v", ErrArgs, err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("%w: %v", ErrArgs, err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package turn
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/state"
+)
+
+// foldBlob is the name of the stored checkpoint of the fold.
+const foldBlob = "fold"
+
+// cached is a fold in memory. One run at a time holds it.
+type cached struct {
+	id    state.ID
+	fold  *record.Fold
+	bytes int   // of the records in it, about what it takes
+	saved int64 // Seq of the stored checkpoint
+}
+
+// folds keeps the most recently used folds up to a number of bytes. It is a
+// cache: what is not in it is read from the log.
+type folds struct {
+	mu    sync.Mutex
+	most  int
+	bytes int
+	order *list.List // of *cached, the newest first
+	by    map[state.ID]*list.Element
+}
+
+func newFolds(most int) *folds {
+	return &folds{most: most, order: list.New(), by: map[state.ID]*list.Element{}}
+}
+
+// take removes and returns the fold, nil if it is not there.
+func (f *folds) take(id state.ID) *cached {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	el := f.by[id]
+	if el == nil {
+		return nil
+	}
+	return f.remove(el)
+}
+
+func (f *folds) put(id state.ID, c *cached) {
+	c.id = id
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.by[id] = f.order.PushFront(c)
+	f.bytes += c.bytes
+	for f.bytes > f.most && f.order.Len() > 0 {
+		f.remove(f.order.Back())
+	}
+}
+
+func (f *folds) remove(el *list.Element) *cached {
+	c := f.order.Remove(el).(*cached)
+	delete(f.by, c.id)
+	f.bytes -= c.bytes
+	return c
+}

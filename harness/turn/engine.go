@@ -1,0 +1,223 @@
+// Package turn executes manifests: it takes a conversation's inbox, renders the
+// agent, calls the model, runs tools and commits, step by step, until the turn
+// is settled. Recovery has no path of its own: a crashed turn is claimed again
+// and goes on from its log.
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/sandbox"
+	"github.com/heddlehq/heddle/state"
+)
+
+// Options is what an engine works with. All but Limits must be set.
+type Options struct {
+	Log       state.Log
+	Agents    map[string]harness.Agent
+	Models    *model.Names
+	Sandboxes map[string]sandbox.Provider
+	Role      func(ctx context.Context, t chat.Thread, a chat.Author) chat.Role // now; unknown is Outsider
+	Talk      chat.Role                                                        // least role that is answered
+	Compose   func(t chat.Thread, markdown string) []string                    // texts of the posts, see channels.Sender
+	Clock     func() time.Time
+	Logger    *slog.Logger
+	Limits    Limits
+}
+
+// Limits bound a turn. Zero fields get the default.
+type Limits struct {
+	Steps    int           // model calls of one turn, 50
+	Tries    int           // of one model call, 5
+	Wait     time.Duration // longest wait before a model call is tried again, 2 minutes
+	Attempts int           // claims of one turn before it is parked, 10
+	Cache    int           // bytes of conversations kept in memory, 32 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	set(&l.Steps, 50)
+	set(&l.Tries, 5)
+	set(&l.Attempts, 10)
+	set(&l.Cache, 32<<20)
+	if l.Wait == 0 {
+		l.Wait = 2 * time.Minute
+	}
+	return l
+}
+
+// An Engine runs turns. It may run many at once, of different conversations.
+type Engine struct {
+	Options
+	folds *folds
+}
+
+// New makes an engine and renders every agent once as a new conversation would
+// see it: a mistake in one, or a model or sandbox that does not exist, is an error.
+func New(o Options) (*Engine, error) {
+	o.Limits = o.Limits.withDefaults()
+	e := &Engine{Options: o, folds: newFolds(o.Limits.Cache)}
+	var errs []error
+	for name, a := range o.Agents {
+		for _, trust := range []chat.Role{chat.Outsider, chat.Admin} {
+			if err := e.try(name, a, trust); err != nil {
+				errs = append(errs, err)
+				break
+			}
+		}
+	}
+	return e, errors.Join(errs...)
+}
+
+func (e *Engine) try(name string, a harness.Agent, trust chat.Role) error {
+	m, err := harness.Render(a, harness.Snapshot{Agent: name, Trust: trust, Now: e.Clock()})
+	if err != nil {
+		return err
+	}
+	if _, err := e.Models.Resolve(m.Model); err != nil {
+		return fmt.Errorf("agent %q: %w", name, err)
+	}
+	if m.Sandbox != "" && e.Sandboxes[m.Sandbox] == nil {
+		return fmt.Errorf("agent %q: no sandbox kind %q", name, m.Sandbox)
+	}
+	return nil
+}
+
+// Run works on the leased conversation until its turn is settled. When soft
+// ends it stops at the next step boundary and gives the lease back, the turn
+// still open; when ctx ends it stops at once. On an error nothing uncommitted
+// is left behind and the lease is as it was.
+func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
+	c, entries, err := e.load(ctx, l.Conversation.ID)
+	if err != nil {
+		return err
+	}
+	r := &run{
+		Engine: e, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries,
+		log: e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
+	}
+	err = r.turn(ctx, soft)
+	r.leave(err)
+	if err != nil {
+		return fmt.Errorf("conversation %s: %w", l.Conversation.ID, err)
+	}
+	e.folds.put(l.Conversation.ID, c)
+	return nil
+}
+
+// load reads what the log has beyond the fold in memory, and the inbox.
+func (e *Engine) load(ctx context.Context, id state.ID) (*cached, []state.Entry, error) {
+	c := e.folds.take(id)
+	if c == nil {
+		blob, err := e.Log.Blob(ctx, id, foldBlob)
+		if err != nil {
+			return nil, nil, fmt.Errorf("load %s: %w", id, err)
+		}
+		c = &cached{fold: record.Restore(blob), bytes: len(blob)}
+		c.saved = c.fold.Seq
+	}
+	v, err := e.Log.Load(ctx, id, c.fold.Seq)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load %s: %w", id, err)
+	}
+	if err := c.fold.Add(v.Records); err != nil {
+		return nil, nil, fmt.Errorf("fold %s: %w", id, err)
+	}
+	for _, r := range v.Records {
+		c.bytes += len(r.Data)
+	}
+	return c, v.Inbox, nil
+}
+
+// A run is one attempt at one turn.
+type run struct {
+	*Engine
+	lease   state.Lease
+	conv    state.Conversation
+	f       *record.Fold
+	cached  *cached
+	entries []state.Entry // of the inbox, not yet taken
+	batch   state.Batch   // what the next commit holds
+	err     error         // of encoding, reported by the next commit
+	box     *box          // the open sandbox, if any
+	dirty   bool          // a tool that may have changed files ran since they were saved
+	log     *slog.Logger
+}
+
+// turn reads as the life of a turn: take, repair, step until settled.
+func (r *run) turn(ctx, soft context.Context) error {
+	r.take(ctx)
+	if r.f.Turn == nil {
+		return r.release(ctx, time.Time{})
+	}
+	r.closeOrphans()
+	if r.lease.Attempt > r.Limits.Attempts {
+		return r.settle(ctx, record.Parked, "crashed too often", lineBroken)
+	}
+	for {
+		settled, err := r.step(ctx)
+		if settled || err != nil {
+			return err
+		}
+		if soft.Err() != nil {
+			return r.release(ctx, r.Clock())
+		}
+		v, err := r.Log.Load(ctx, r.conv.ID, r.f.Seq)
+		if err != nil {
+			return fmt.Errorf("load: %w", err)
+		}
+		r.entries = v.Inbox
+		r.take(ctx)
+	}
+}
+
+// add appends an entry to the next commit and to the fold.
+func (r *run) add(b record.Body) {
+	rec, err := record.Encode(b)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	r.batch.Records = append(r.batch.Records, rec)
+	r.cached.bytes += len(rec.Data)
+	r.f.Apply(b)
+}
+
+// commit makes true what was added since the last commit.
+func (r *run) commit(ctx context.Context) error {
+	if r.err != nil {
+		return r.err
+	}
+	l, err := r.Log.Commit(ctx, r.lease, r.batch)
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	r.lease, r.batch = l, state.Batch{}
+	return nil
+}
+
+// release commits and gives the lease back; a wake time makes the conversation
+// ready without new events.
+func (r *run) release(ctx context.Context, wake time.Time) error {
+	r.batch.Release, r.batch.Wake = true, wake
+	if r.f.Seq-r.cached.saved >= max(64, r.cached.saved/2) {
+		data, err := r.f.Checkpoint()
+		if err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: foldBlob, Data: data})
+		r.cached.saved = r.f.Seq
+	}
+	return r.commit(ctx)
+}

@@ -1,0 +1,52 @@
+package turn
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+// answer settles the turn with what the model said.
+func (r *run) answer(ctx context.Context, resp model.Response) error {
+	var b strings.Builder
+	for _, p := range resp.Parts {
+		if p.Kind == model.Text {
+			b.WriteString(p.Text)
+		}
+	}
+	text := b.String()
+	switch {
+	case strings.TrimSpace(text) == "" && resp.Stop == model.StopRefused:
+		return r.settle(ctx, record.Declined, "refused by the model", lineDeclined)
+	case strings.TrimSpace(text) == "":
+		return r.settle(ctx, record.Broken, "empty answer", lineEmpty)
+	case resp.Stop == model.StopRefused:
+		return r.settle(ctx, record.Declined, "refused by the model", text)
+	case resp.Stop == model.StopLength:
+		return r.settle(ctx, record.Answered, "cut at the length limit", text+lineCut)
+	}
+	return r.settle(ctx, record.Answered, "", text)
+}
+
+// settle ends the turn: outcome, posts and the release of the lease in one commit.
+func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
+	t := *r.f.Turn
+	began := t.Event.At
+	for i, text := range r.Compose(r.conv.Thread, markdown) {
+		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})
+	}
+	r.add(record.Settled{Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(r.batch.Posts),
+		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost})
+	posts := len(r.batch.Posts)
+	if err := r.release(ctx, time.Time{}); err != nil {
+		return err
+	}
+	r.log.Info("turn settled", "turn", t.ID, "event", t.Event.ID, "outcome", string(o), "reason", reason,
+		"steps", t.Step, "posts", posts, "cost", t.Cost, "since_event", r.Clock().Sub(began).Round(time.Millisecond))
+	return nil
+}

@@ -1,0 +1,212 @@
+package turn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+)
+
+// What people read when there is no answer.
+const (
+	lineBusy     = "My model is not answering right now. Please try again in a few minutes."
+	lineLong     = "This conversation has become too long for my model. Please start a new thread."
+	lineSettings = "I cannot answer because something in my settings is wrong. Whoever runs me finds the reason in the log."
+	lineBroken   = "Something went wrong on my side, so I cannot answer this. It has been logged."
+	lineSteps    = "I stopped because this took too many steps. Please ask for a smaller part of it."
+	lineEmpty    = "My model gave an empty answer. Please try again or say it differently."
+	lineDeclined = "My model declined to answer this."
+	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
+)
+
+// step is one render, one model call and its tools. It says whether the turn is settled.
+func (r *run) step(ctx context.Context) (settled bool, err error) {
+	n := r.f.Turn.Step + 1
+	if n > r.Limits.Steps {
+		return true, r.settle(ctx, record.Broken, "too many steps", lineSteps)
+	}
+	snap := r.snapshot(ctx)
+	m, err := harness.Render(r.Agents[r.conv.Agent], snap)
+	if err != nil {
+		r.logRender(err)
+		return true, r.settle(ctx, record.Broken, "agent", lineBroken)
+	}
+	choice, err := r.Models.Resolve(m.Model)
+	if err != nil {
+		r.log.Error("model not usable", "err", err)
+		return true, r.settle(ctx, record.Broken, "model", lineSettings)
+	}
+	if m.Sandbox != "" && r.Sandboxes[m.Sandbox] == nil {
+		r.log.Error("sandbox not usable", "err", "no sandbox kind "+m.Sandbox)
+		return true, r.settle(ctx, record.Broken, "sandbox", lineSettings)
+	}
+	r.rendered(n, snap, m.View())
+	resp, took, err := r.ask(ctx, n, choice, r.request(&m, choice))
+	if err != nil {
+		return r.failed(ctx, err)
+	}
+	calls := r.said(n, &m, choice, resp, took)
+	if len(calls) == 0 {
+		return true, r.answer(ctx, resp)
+	}
+	if err := r.commit(ctx); err != nil {
+		return false, err
+	}
+	panicked := r.work(ctx, n, &m, snap, calls)
+	if err := ctx.Err(); err != nil {
+		return false, context.Cause(ctx)
+	}
+	if err := r.saveFiles(ctx); err != nil {
+		return false, err
+	}
+	if panicked {
+		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
+	}
+	return false, r.commit(ctx)
+}
+
+func (r *run) snapshot(ctx context.Context) harness.Snapshot {
+	return harness.Snapshot{
+		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Thread: r.conv.Thread, Event: r.f.Turn.Event,
+		Trust: r.trust(ctx), State: r.f.State, Now: r.Clock().UTC().Truncate(time.Microsecond),
+	}
+}
+
+func (r *run) logRender(err error) {
+	var re *harness.RenderError
+	if errors.As(err, &re) && re.Panic != nil {
+		r.log.Error("agent panicked", "err", err, "stack", re.Detail)
+		return
+	}
+	r.log.Error("agent failed to render", "err", err)
+}
+
+// rendered records the manifest and, if it differs from what the model knows, tells it.
+func (r *run) rendered(n int, snap harness.Snapshot, v harness.View) {
+	turn, d := r.f.Turn.ID, v.Digest()
+	if d == r.f.Digest {
+		r.add(record.Rendered{Turn: turn, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: d})
+		return
+	}
+	if text := announce(r.f, v); text != "" {
+		r.add(record.Told{Turn: turn, Step: n, Text: text})
+	}
+	r.add(record.Rendered{Turn: turn, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: d, View: &v})
+}
+
+// request puts together what the model gets. Tools come in the order in which
+// they first came to this conversation, so that the provider's cache holds.
+func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
+	req := model.Request{Model: c.Model, System: m.System(), Messages: slices.Clip(r.f.Messages), MaxTokens: c.Spec.MaxOut}
+	for _, name := range r.f.Order {
+		if t, ok := m.Tool(name); ok {
+			req.Tools = append(req.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
+		}
+	}
+	return req
+}
+
+// ask calls the model, again where that may help, and records why.
+func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, time.Duration, error) {
+	for try := 1; ; try++ {
+		began := r.Clock()
+		resp, err := c.Provider.Stream(ctx, req, nil)
+		if err == nil && try == 1 && empty(resp) {
+			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "empty answer"}
+		}
+		if err == nil {
+			return resp, r.Clock().Sub(began), nil
+		}
+		if ctx.Err() != nil {
+			return resp, 0, context.Cause(ctx)
+		}
+		var me *model.Error
+		if !errors.As(err, &me) {
+			return resp, 0, fmt.Errorf("model %s: %w", c.Full(), err)
+		}
+		wait := max(backoff(try), me.RetryAfter)
+		tries := r.Limits.Tries
+		if me.Fault == model.Garbled {
+			tries = 2
+		}
+		if !me.Fault.Retry() || try >= tries || wait > r.Limits.Wait {
+			return resp, 0, me
+		}
+		r.log.Warn("model call failed", "turn", r.f.Turn.ID, "step", n, "err", me, "wait", wait)
+		r.add(record.Retried{Turn: r.f.Turn.ID, Step: n, Try: try, Fault: me.Fault, Status: me.Status, Code: me.Code, Wait: wait})
+		if err := sleep(ctx, wait); err != nil {
+			return resp, 0, err
+		}
+	}
+}
+
+// empty says whether an answer holds nothing for anybody.
+func empty(resp model.Response) bool {
+	return resp.Stop == model.StopEnd && !slices.ContainsFunc(resp.Parts, func(p model.Part) bool {
+		return p.Kind == model.Call || p.Kind == model.Text && strings.TrimSpace(p.Text) != ""
+	})
+}
+
+// backoff is exponential from half a second to half a minute, with jitter over its upper half.
+func backoff(try int) time.Duration {
+	d := min(500*time.Millisecond<<min(try-1, 10), 30*time.Second)
+	return d/2 + rand.N(d/2+1)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// failed ends the turn after a model call that will not succeed.
+func (r *run) failed(ctx context.Context, err error) (bool, error) {
+	var me *model.Error
+	if !errors.As(err, &me) {
+		return false, err
+	}
+	r.log.Error("model call failed for good", "turn", r.f.Turn.ID, "err", me)
+	line := lineBusy
+	switch me.Fault {
+	case model.Overflow:
+		line = lineLong
+	case model.Denied, model.Missing, model.Invalid:
+		line = lineSettings
+	case model.Transient, model.Limited, model.Truncated, model.Stalled, model.Garbled, model.Canceled:
+	}
+	return true, r.settle(ctx, record.Broken, "model "+string(me.Fault), line)
+}
+
+// said records the answer and returns its calls.
+func (r *run) said(n int, m *harness.Manifest, c model.Choice, resp model.Response, took time.Duration) []model.Part {
+	r.add(record.Said{
+		Turn: r.f.Turn.ID, Step: n, Parts: resp.Parts, Stop: resp.Stop, Asked: c.Full(), Answered: resp.Model, ID: resp.ID,
+		Prompt: digest([]byte(m.System())), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
+	})
+	var calls []model.Part
+	for _, p := range resp.Parts {
+		if p.Kind == model.Call {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:12])
+}

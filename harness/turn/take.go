@@ -1,0 +1,84 @@
+package turn
+
+import (
+	"context"
+	"slices"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+// take moves the inbox into the turn, opening one for the first event that
+// asks for an answer. Who is not answered is passed over, and the text with it.
+func (r *run) take(ctx context.Context) {
+	entries := r.entries
+	r.entries = nil
+	if len(entries) == 0 {
+		return
+	}
+	roles := make([]chat.Role, len(entries))
+	turn := ""
+	if r.f.Turn != nil {
+		turn = r.f.Turn.ID
+	}
+	for i, e := range entries {
+		roles[i] = r.role(ctx, e.Event)
+		if turn == "" && !e.Quiet && r.answered(e.Event, roles[i]) {
+			turn = state.TurnID(r.conv.ID, e.Seq)
+		}
+	}
+	for i, e := range entries {
+		if !r.answered(e.Event, roles[i]) {
+			r.add(record.Passed{Event: e.Event.ID, Author: e.Event.Author, Reason: "role below talk"})
+			continue
+		}
+		r.add(record.Heard{Turn: turn, Event: e.Event, Role: roles[i]})
+	}
+	r.batch.Taken = entries[len(entries)-1].Seq
+}
+
+// role is what the author is now. Machines without identity are outsiders.
+func (r *run) role(ctx context.Context, e chat.Event) chat.Role {
+	if e.Author.ID == "" {
+		return chat.Outsider
+	}
+	return r.Role(ctx, r.conv.Thread, e.Author)
+}
+
+// answered says whether the event may be answered. What machines report is
+// wanted, though what it says is trusted as little as a stranger's words.
+func (r *run) answered(e chat.Event, role chat.Role) bool {
+	return role >= r.Talk || e.Author.ID == ""
+}
+
+// trust is the role of the weakest voice the model can hear: the least of what
+// each was when heard and is now.
+func (r *run) trust(ctx context.Context) chat.Role {
+	least := chat.Admin
+	for _, v := range r.f.Voices {
+		least = min(least, v.Role)
+		if v.Author.ID != "" && least > chat.Outsider {
+			least = min(least, r.Role(ctx, r.conv.Thread, v.Author))
+		}
+	}
+	return least
+}
+
+// closeOrphans answers calls that a crash left open: nobody knows whether they
+// happened, so they are not repeated, and the model is told.
+func (r *run) closeOrphans() {
+	for _, p := range slices.Clone(r.f.Turn.Calls) {
+		r.did(p, r.f.Turn.Step, record.Unknown,
+			"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
+	}
+}
+
+// digestArgs is what the arguments of a call are known by.
+func digestArgs(p model.Part) string {
+	if p.BadArgs != "" {
+		return digest([]byte(p.BadArgs))
+	}
+	return digest(p.Args)
+}
