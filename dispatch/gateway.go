@@ -1,0 +1,151 @@
+// Package dispatch is the only place with long-lived goroutines: it takes
+// deliveries in, hands conversations to the engine, and sends what they decided
+// to post.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/state"
+)
+
+// What ends work early, as the cause of a context.
+var (
+	ErrDraining     = errors.New("the gateway is stopping")
+	ErrDrainTimeout = errors.New("work was left unfinished when the time to stop was over; it goes on at the next start") // exit 75
+)
+
+// An Engine works on a leased conversation until its turn is settled, or to
+// the next step boundary after soft ends.
+type Engine interface {
+	Run(ctx, soft context.Context, l state.Lease) error
+}
+
+// Options is what a gateway works with. The fields before Parallel must be set.
+type Options struct {
+	Store    state.Store
+	Channels []channels.Channel
+	Routes   []Route
+	Engine   Engine
+	Owner    string // names this process in leases, unique among those on the store
+	Clock    func() time.Time
+	Logger   *slog.Logger
+	Parallel int           // turns at once, 128
+	Lease    time.Duration // how long a dead process keeps a conversation from the others, 10 s
+	Drain    time.Duration // how long running steps may take after a stop, 25 s
+}
+
+// A Gateway connects channels, store and engine.
+type Gateway struct {
+	Options
+	senders  map[string]channels.Sender
+	tally    *tally
+	pace     *pacer
+	health   health
+	soft     context.Context // ends when draining begins
+	stopSoft context.CancelFunc
+	turns    sync.WaitGroup
+	slots    chan struct{}
+}
+
+// New makes a gateway.
+func New(o Options) *Gateway {
+	if o.Parallel == 0 {
+		o.Parallel = 128
+	}
+	if o.Lease == 0 {
+		o.Lease = 10 * time.Second
+	}
+	if o.Drain == 0 {
+		o.Drain = 25 * time.Second
+	}
+	g := &Gateway{Options: o, senders: map[string]channels.Sender{}, tally: newTally(o.Logger), pace: newPacer(o.Clock),
+		slots: make(chan struct{}, o.Parallel)}
+	g.soft, g.stopSoft = context.WithCancel(context.Background())
+	for _, c := range o.Channels {
+		if s, ok := c.(channels.Sender); ok {
+			g.senders[c.Name()] = s
+		}
+	}
+	return g
+}
+
+// Run serves until ctx ends, then drains: readiness turns false, running turns
+// stop at their next step boundary, what is due is posted, and deliveries are
+// taken to the last. A gateway runs once. It fails with ErrDrainTimeout if
+// turns had to be cut off, and with the listener's error.
+func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+
+	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(ErrDraining)
+	var claims, posts, aside sync.WaitGroup
+	for range claimers {
+		claims.Go(func() { g.claimLoop(hard) })
+	}
+	out, stopOut := context.WithCancel(hard)
+	defer stopOut()
+	posts.Go(func() { g.postLoop(out) })
+	aside.Go(func() { g.tally.run(hard) })
+
+	var err error
+	select {
+	case err = <-served:
+		g.Logger.Error("listener failed", "err", err)
+	case <-ctx.Done():
+		g.Logger.Info("drain began")
+	}
+	g.stopSoft()
+	claims.Wait()
+	if !waitFor(&g.turns, g.Drain) {
+		err = errors.Join(err, ErrDrainTimeout)
+		cut(ErrDraining)
+		g.turns.Wait()
+	}
+	stopOut()
+	posts.Wait()
+	shut, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer done()
+	if serr := srv.Shutdown(shut); serr != nil {
+		g.Logger.Warn("connections cut off", "err", serr)
+	}
+	cut(ErrDraining)
+	aside.Wait()
+	return err
+}
+
+// waitFor waits for a group, at most for a time; it says whether the group ended.
+func waitFor(wg *sync.WaitGroup, d time.Duration) bool {
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// sleep waits, or returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,163 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/state"
+)
+
+const (
+	senders    = 64               // posts under way at once
+	postLease  = time.Minute      // of a claimed post
+	postTime   = 30 * time.Second // of one request
+	shortWait  = 2 * time.Second  // a wait that is not worth giving the claim back
+	postTries  = 20               // attempts before a post is dead: about an hour and a half
+	maxBackoff = 10 * time.Minute
+)
+
+// postLoop claims due posts and sends them until ctx ends; then it goes on for
+// as long as posts are due at once, at most flushTime.
+func (g *Gateway) postLoop(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	free := make(chan struct{}, senders)
+	final, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(flushTime, cancel) })
+	defer stop()
+	for final.Err() == nil {
+		free <- struct{}{}
+		<-free // at least one is free now
+		effects, err := g.Store.ClaimPosts(final, g.Owner, cap(free)-len(free), postLease)
+		if err != nil && ctx.Err() == nil {
+			g.Logger.Warn("claim of posts failed", "err", err)
+			sleep(ctx, time.Second)
+			continue
+		}
+		for _, e := range effects {
+			free <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-free }()
+				g.post(final, e)
+			})
+		}
+		if len(effects) > 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			if wg.Wait(); len(free) == 0 && err == nil {
+				return
+			}
+		}
+		_ = g.Store.WaitDue(ctx)
+	}
+}
+
+// flushTime bounds posting after a stop.
+const flushTime = 5 * time.Second
+
+// post brings one claimed post a step further and settles the claim.
+func (g *Gateway) post(ctx context.Context, e state.Effect) {
+	began := g.Clock()
+	o := g.attempt(ctx, e)
+	log := g.Logger.With("channel", e.Post.Thread.Channel, "thread", e.Post.Thread.Key(), "conversation", string(e.Conversation),
+		"post", e.Post.Key, "attempt", e.Attempt)
+	switch o.State {
+	case state.Sent:
+		log.Info("post sent", "ref", o.Ref, "took", g.Clock().Sub(began))
+	case state.Dead:
+		log.Error("post is dead", "reason", o.Reason)
+	case state.Due:
+		log.Warn("post put off", "reason", o.Reason, "wait", o.Due.Sub(g.Clock()))
+	}
+	// What happened outside must be recorded even while stopping.
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := g.Store.SettlePost(sctx, e, o); err != nil {
+		log.Warn("post not settled", "err", err)
+	}
+}
+
+// attempt looks whether the post was made, if that is in doubt, and makes it if not.
+func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
+	s := g.senders[e.Post.Thread.Channel]
+	if s == nil {
+		return state.Outcome{State: state.Dead, Reason: "no such channel"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, postTime)
+	defer cancel()
+	if wait := g.pace.wait(e.Post.Thread); wait > shortWait {
+		return g.later(wait, "room is limited", e.Unknown)
+	} else if wait > 0 && !sleep(ctx, wait) {
+		return g.later(0, "stopping", e.Unknown)
+	}
+	if e.Unknown {
+		if o, done := g.look(ctx, s, e); done {
+			return o
+		}
+	}
+	ref, err := s.Send(ctx, e.Post)
+	if err == nil {
+		return state.Outcome{State: state.Sent, Ref: ref}
+	}
+	return g.verdict(s, e, err, false)
+}
+
+// look asks the provider for a post whose earlier attempt may have been made.
+// It says false if the post was not made and may be sent now.
+func (g *Gateway) look(ctx context.Context, s channels.Sender, e state.Effect) (state.Outcome, bool) {
+	f, ok := s.(channels.Finder)
+	if !ok {
+		return state.Outcome{State: state.Dead, Reason: "outcome unknown and the channel cannot look"}, true
+	}
+	ref, err := f.Find(ctx, e.Post, e.FirstAt)
+	if err != nil {
+		return g.verdict(s, e, err, true), true
+	}
+	if ref != "" {
+		return state.Outcome{State: state.Sent, Ref: ref}, true
+	}
+	if wait := e.LastAt.Add(s.Limits().SettleAfter).Sub(g.Clock()); wait > 0 {
+		return g.later(wait, "outcome unknown", true), true
+	}
+	return state.Outcome{}, false
+}
+
+// verdict turns a failed request into what becomes of the post. A failed look
+// leaves in doubt what was in doubt.
+func (g *Gateway) verdict(s channels.Sender, e state.Effect, err error, looked bool) state.Outcome {
+	var se *channels.SendError
+	if !errors.As(err, &se) {
+		se = &channels.SendError{Verdict: channels.Unknown, Reason: "unclassed error"}
+	}
+	unknown := looked || se.Verdict == channels.Unknown
+	switch {
+	case se.Verdict == channels.Limited:
+		wait := g.pace.limited(e.Post.Thread, se.RetryAfter, s.Limits())
+		return g.later(wait, se.Reason, looked)
+	case se.Verdict == channels.Rejected && !looked:
+		return state.Outcome{State: state.Dead, Reason: se.Reason}
+	case e.Attempt >= postTries:
+		return state.Outcome{State: state.Dead, Reason: "gave up: " + se.Reason}
+	}
+	wait := backoff(e.Attempt)
+	if unknown {
+		wait = max(wait, s.Limits().SettleAfter)
+	}
+	return g.later(wait, se.Reason, unknown)
+}
+
+func (g *Gateway) later(wait time.Duration, reason string, unknown bool) state.Outcome {
+	return state.Outcome{State: state.Due, Reason: reason, Due: g.Clock().Add(wait), Unknown: unknown}
+}
+
+// backoff is exponential from half a second, with jitter over its upper half.
+func backoff(attempt int) time.Duration {
+	d := min(500*time.Millisecond<<min(attempt-1, 16), maxBackoff)
+	return d/2 + rand.N(d/2+1)
+}

@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/chat"
+)
+
+const (
+	roleFor     = time.Minute     // how long a role is believed
+	roleFailFor = 5 * time.Second // and how long a failed look-up is not repeated
+	roleTime    = 3 * time.Second // of one look-up
+	rolesMost   = 10_000          // remembered at once
+)
+
+// Roles looks up what people are, at most once a minute each. Whoever cannot
+// be looked up is an outsider.
+type Roles struct {
+	rosters map[string]channels.Roster
+	clock   func() time.Time
+	log     *slog.Logger
+	mu      sync.Mutex
+	known   map[person]*lookup
+}
+
+type person struct{ channel, account, home, id string }
+
+type lookup struct {
+	done  chan struct{} // closed when role and until are set
+	role  chat.Role
+	until time.Time
+}
+
+// NewRoles asks those channels that are rosters.
+func NewRoles(cs []channels.Channel, clock func() time.Time, log *slog.Logger) *Roles {
+	r := &Roles{rosters: map[string]channels.Roster{}, clock: clock, log: log, known: map[person]*lookup{}}
+	for _, c := range cs {
+		if ro, ok := c.(channels.Roster); ok {
+			r.rosters[c.Name()] = ro
+		}
+	}
+	return r
+}
+
+// Role is the author's role in the thread's account now.
+func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) chat.Role {
+	ro := r.rosters[t.Channel]
+	if ro == nil || a.ID == "" || a.Bot {
+		return chat.Outsider
+	}
+	key := person{t.Channel, t.Account, a.Account, a.ID}
+	r.mu.Lock()
+	l := r.known[key]
+	if l != nil {
+		select {
+		case <-l.done:
+			if !r.clock().Before(l.until) {
+				l = nil
+			}
+		default: // somebody is asking already
+		}
+	}
+	mine := l == nil
+	if mine {
+		if len(r.known) >= rolesMost {
+			clear(r.known)
+		}
+		l = &lookup{done: make(chan struct{})}
+		r.known[key] = l
+	}
+	r.mu.Unlock()
+	if mine {
+		r.ask(ctx, ro, t, a, l)
+	}
+	select {
+	case <-l.done:
+		return l.role
+	case <-ctx.Done():
+		return chat.Outsider
+	}
+}
+
+func (r *Roles) ask(ctx context.Context, ro channels.Roster, t chat.Thread, a chat.Author, l *lookup) {
+	defer close(l.done)
+	// Others wait for this answer as well: the caller's end must not end it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roleTime)
+	defer cancel()
+	role, err := ro.Role(ctx, t.Account, a)
+	if err != nil {
+		r.log.Warn("role not known", "channel", t.Channel, "err", err)
+		l.role, l.until = chat.Outsider, r.clock().Add(roleFailFor)
+		return
+	}
+	l.role, l.until = role, r.clock().Add(roleFor)
+}
+
+// Compose turns Markdown into the texts of posts to the thread's channel.
+func Compose(cs []channels.Channel) func(chat.Thread, string) []string {
+	by := map[string]channels.Sender{}
+	for _, c := range cs {
+		if s, ok := c.(channels.Sender); ok {
+			by[c.Name()] = s
+		}
+	}
+	return func(t chat.Thread, markdown string) []string {
+		if s := by[t.Channel]; s != nil {
+			return s.Compose(markdown)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,77 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/state"
+)
+
+// A Route says which agent answers which events. The first match wins.
+type Route struct {
+	On    []string // "slack.mention", "slack.thread", "slack.*"
+	Agent string
+}
+
+func (r Route) matches(e chat.Event) bool {
+	name := e.Thread.Channel + "." + e.Topic
+	for _, on := range r.On {
+		if prefix, ok := strings.CutSuffix(on, "*"); on == name || ok && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// door decides for one event whether and how it is admitted. Every way in
+// passes here.
+func door(routes []Route, e chat.Event) state.Admit {
+	a := state.Admit{Event: e}
+	if e.Author.Bot {
+		a.Ignored = "another bot"
+		return a
+	}
+	if e.Kind == chat.Edited || e.Kind == chat.Deleted {
+		a.Follow, a.Quiet = true, true
+		return a
+	}
+	for _, r := range routes {
+		if r.matches(e) {
+			a.Agent = r.Agent
+			a.Follow = e.Topic == "thread"
+			return a
+		}
+	}
+	a.Ignored = "no route"
+	return a
+}
+
+// admit stores the events and counts what became of them.
+func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	in := make([]state.Admit, len(events))
+	for i, e := range events {
+		in[i] = door(g.Routes, e)
+	}
+	out, err := g.Store.Admit(ctx, in)
+	if err != nil {
+		return err
+	}
+	for i, a := range out {
+		e := events[i]
+		switch {
+		case a.Conflict:
+			g.tally.add(e.Thread.Channel, "event id came again with other content")
+		case a.Status == state.Ignored:
+			g.tally.add(e.Thread.Channel, "ignored: "+a.Reason)
+		case a.Status == state.Duplicate:
+			g.tally.add(e.Thread.Channel, "duplicate")
+		case a.Status == state.Admitted:
+			g.Logger.Debug("event admitted", "channel", e.Thread.Channel, "event", e.ID, "thread", e.Thread.Key(), "conversation", string(a.Conversation))
+		}
+	}
+	return nil
+}
