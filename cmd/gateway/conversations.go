@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+type conversationsCmd struct {
+	List listCmd `cmd:"" help:"List conversations, the latest first."`
+	Show showCmd `cmd:"" help:"Show one conversation's log and posts."`
+}
+
+type listCmd struct {
+	Limit int  `default:"50" help:"At most so many."`
+	JSON  bool `help:"One JSON object a line."`
+}
+
+// Run lists conversations.
+func (c listCmd) Run(ctx context.Context, e env, s *config.Settings) error {
+	st, err := openStore(ctx, s, true)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	all, err := st.Conversations(ctx, time.Time{}, c.Limit)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return jsonLines(e.stdout, all)
+	}
+	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "CONVERSATION\tAGENT\tTHREAD\tRECORDS\tWAITING\tUPDATED")
+	for _, v := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", v.ID, v.Agent, v.Thread.Key(), v.Seq, v.Inbox, v.UpdatedAt.Format(time.RFC3339))
+	}
+	return w.Flush()
+}
+
+type showCmd struct {
+	ID   string `arg:"" help:"Id of the conversation, or its thread key (slack/T01/C02/1721.0001)."`
+	JSON bool   `help:"The records as they are stored, one JSON object a line."`
+}
+
+// Run shows one conversation.
+func (c showCmd) Run(ctx context.Context, e env, s *config.Settings) error {
+	st, err := openStore(ctx, s, true)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	id := state.ID(c.ID)
+	if strings.Contains(c.ID, "/") {
+		t, err := chat.ParseThread(c.ID)
+		if err != nil {
+			return err
+		}
+		found, err := st.Find(ctx, t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.ID, err)
+		}
+		id = found.ID
+	}
+	v, err := st.Load(ctx, id, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.ID, err)
+	}
+	posts, err := st.Posts(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		type line struct {
+			Seq  int64           `json:"seq"`
+			At   time.Time       `json:"at"`
+			Kind string          `json:"kind"`
+			Data json.RawMessage `json:"data"`
+		}
+		var lines []line
+		for _, r := range v.Records {
+			lines = append(lines, line{r.Seq, r.At, r.Kind, r.Data})
+		}
+		return jsonLines(e.stdout, lines)
+	}
+	fmt.Fprintf(e.stdout, "%s  agent %s  thread %s\n\n", id, v.Conversation.Agent, v.Conversation.Thread.Key())
+	for _, r := range v.Records {
+		b, err := record.Decode(r)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.stdout, "%4d  %s  %s\n", r.Seq, r.At.Format("15:04:05.000"), indent(printable(summary(b))))
+	}
+	for _, in := range v.Inbox {
+		fmt.Fprintf(e.stdout, "   -  waiting: %s\n", indent(printable(in.Event.Text)))
+	}
+	for _, p := range posts {
+		fmt.Fprintf(e.stdout, "post  %s  %s %s  %s\n", p.State, p.Ref, printable(p.Reason), indent(printable(p.Post.Text)))
+	}
+	return nil
+}
+
+// summary is a record in a line or a few, for people.
+func summary(b record.Body) string {
+	switch b := b.(type) {
+	case record.Heard:
+		return fmt.Sprintf("heard      %s (%s) %s: %s", b.Event.Author.ID, b.Role, b.Event.Topic, b.Event.Text)
+	case record.Passed:
+		return fmt.Sprintf("passed     %s: %s", b.Author.ID, b.Reason)
+	case record.Rendered:
+		if b.View == nil {
+			return fmt.Sprintf("rendered   step %d, the same manifest", b.Step)
+		}
+		return fmt.Sprintf("rendered   step %d: %s", b.Step, manifest(b))
+	case record.Told:
+		return "told       " + b.Text
+	case record.Retried:
+		return fmt.Sprintf("retried    step %d: %s, waited %v", b.Step, b.Fault, b.Wait.Round(time.Millisecond))
+	case record.Said:
+		return said(b)
+	case record.Did:
+		return fmt.Sprintf("did        %s, %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), b.Text)
+	case record.Wrote:
+		return fmt.Sprintf("wrote      %s = %s", b.Name, b.Value)
+	case record.Settled:
+		return fmt.Sprintf("settled    %s %s(steps %d, posts %d, attempt %d, $%.4f)", b.Outcome, spaced(b.Reason), b.Steps, b.Posts, b.Attempt, b.Cost)
+	}
+	return fmt.Sprintf("%T", b)
+}
+
+func manifest(b record.Rendered) string {
+	var names []string
+	for _, t := range b.View.Tools {
+		names = append(names, t.Name)
+	}
+	text := "model " + b.View.Model
+	if b.View.Level != nil {
+		text += fmt.Sprintf(", level %d (%s)", b.View.Level.Number, b.View.Level.Name)
+	}
+	if b.View.Sandbox != "" {
+		text += ", sandbox " + b.View.Sandbox
+	}
+	return text + ", tools " + strings.Join(names, " ")
+}
+
+func said(b record.Said) string {
+	text := fmt.Sprintf("said       by %s in %v (%d in, %d cached, %d out)", b.Answered, b.Took.Round(time.Millisecond), b.Usage.In, b.Usage.Cached, b.Usage.Out)
+	for _, p := range b.Parts {
+		switch p.Kind {
+		case model.Text:
+			text += ": " + p.Text
+		case model.Call:
+			text += fmt.Sprintf("; calls %s %s%s", p.Name, p.Args, p.BadArgs)
+		case model.Reasoning, model.Result:
+		}
+	}
+	return text
+}
+
+func spaced(s string) string {
+	if s == "" {
+		return ""
+	}
+	return s + " "
+}
+
+// printable keeps what a terminal cannot take for a command.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, s)
+}
+
+func indent(s string) string {
+	return strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n                               ")
+}
+
+func jsonLines[T any](w io.Writer, vs []T) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, v := range vs {
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/dispatch"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/turn"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/sandbox"
+	"github.com/heddlehq/heddle/state"
+)
+
+type runCmd struct{}
+
+// parts are what a gateway is made of.
+type parts struct {
+	channels  []channels.Channel
+	models    *model.Names
+	agents    map[string]harness.Agent
+	routes    []dispatch.Route
+	talk      chat.Role
+	sandboxes map[string]sandbox.Provider
+	names     map[string]string // of models, for showing
+}
+
+// partsOf reads all settings; what is wrong is noted in them.
+func partsOf(s *config.Settings) parts {
+	f := readFile(s)
+	p := parts{talk: f.access.Talk, sandboxes: map[string]sandbox.Provider{}}
+	for _, setup := range channelSetups {
+		if c := setup(s, &f); c != nil {
+			p.channels = append(p.channels, c)
+		}
+	}
+	var providers []model.Provider
+	for _, setup := range providerSetups {
+		providers = append(providers, setup(s)...)
+	}
+	if len(providers) == 0 {
+		s.Refuse("OPENAI_API_KEY", "no model provider", "OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (try: gateway demo, which needs none)")
+	} else {
+		p.models = f.names(s, providers)
+	}
+	for _, setup := range sandboxSetups {
+		b := setup()
+		p.sandboxes[b.Name()] = b
+	}
+	p.agents, p.names = f.agentsOf(s), f.models
+	p.routes = f.routesOf(s)
+	return p
+}
+
+// engine makes the engine over a store; a wrong agent is a settings error.
+func (p *parts) engine(log state.Log, logger *slog.Logger) (*turn.Engine, error) {
+	roles := dispatch.NewRoles(p.channels, time.Now, logger)
+	e, err := turn.New(turn.Options{
+		Log: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk,
+		Compose: dispatch.Compose(p.channels), Clock: time.Now, Logger: logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errSettings, err)
+	}
+	return e, nil
+}
+
+func (p *parts) close() {
+	for _, b := range p.sandboxes {
+		_ = b.Close() // the process ends
+	}
+}
+
+// Run serves until ctx ends.
+func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
+	p := partsOf(s)
+	defer p.close()
+	if len(p.channels) == 0 {
+		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET (try: gateway demo, which needs none)")
+	}
+	addr := s.Get(varListen)
+	level := logLevel(s)
+	if err := s.Err(); err != nil {
+		return err
+	}
+	logger := newLogger(s.Redact(e.stderr), e.stderr, level)
+	st, err := openStore(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	engine, err := p.engine(st, logger)
+	if err != nil {
+		return err
+	}
+	if err := identify(ctx, p.channels, logger); err != nil {
+		return err
+	}
+	g := dispatch.New(dispatch.Options{Store: st, Channels: p.channels, Routes: p.routes, Engine: engine,
+		Owner: owner(), Clock: time.Now, Logger: logger})
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("HEDDLE_LISTEN: %w", err)
+	}
+	logger.Info("gateway ready", "listen", ln.Addr().String(), "version", versionText())
+	err = g.Run(ctx, ln)
+	logger.Info("gateway stopped")
+	return err
+}
+
+// identifier is a channel that can ask its provider who it is.
+type identifier interface {
+	Identify(ctx context.Context) error
+}
+
+// identify finds a token that the provider refuses before anything listens.
+// A provider that cannot be reached is no reason not to start.
+func identify(ctx context.Context, cs []channels.Channel, logger *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for _, c := range cs {
+		i, ok := c.(identifier)
+		if !ok {
+			continue
+		}
+		err := i.Identify(ctx)
+		var se *channels.SendError
+		switch {
+		case errors.As(err, &se) && se.Verdict == channels.Rejected:
+			return fmt.Errorf("%w: %s refuses its token: %s", errSettings, c.Name(), se.Reason)
+		case err != nil:
+			logger.Warn("provider not reached", "channel", c.Name(), "err", err)
+		}
+	}
+	return nil
+}
+
+// owner names this process in leases.
+func owner() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:8])
+}
+
+func logLevel(s *config.Settings) slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(s.Get(varLogLevel))); err != nil {
+		s.Refuse(varLogLevel.Name, fmt.Sprintf("%q", s.Get(varLogLevel)), "debug, info, warn or error")
+	}
+	return l
+}
+
+// newLogger writes text on a terminal and JSON otherwise.
+func newLogger(w io.Writer, f *os.File, level slog.Level) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if isTerminal(f) {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"maps"
+
+	"github.com/heddlehq/heddle/agents/assistant"
+	"github.com/heddlehq/heddle/channels/slack"
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/dispatch"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/enhance"
+	"github.com/heddlehq/heddle/model"
+)
+
+// Variables of the gateway itself.
+var (
+	varListen   = config.Var{Name: "HEDDLE_LISTEN", Doc: "Address of the public listener.", Default: ":8080", Example: "127.0.0.1:8080"}
+	varState    = config.Var{Name: "HEDDLE_STATE", Doc: "The store: sqlite:PATH, or mem: for trials.", Default: "sqlite:heddle.db", Example: "sqlite:/data/heddle.db"}
+	varLogLevel = config.Var{Name: "HEDDLE_LOG_LEVEL", Doc: "debug, info, warn or error.", Default: "info"}
+)
+
+var gatewayVars = []config.Var{varListen, varState, varLogLevel, config.File}
+
+// agentSettings is one entry of the section agents.
+type agentSettings struct {
+	Prompt string         `yaml:"prompt" doc:"The instructions: a text, or a file if it ends in .md or .txt (relative to the settings file)."`
+	Model  string         `yaml:"model" doc:"The model of an agent without a ladder."`
+	Ladder []rungSettings `yaml:"ladder" doc:"The levels of enhance, the lowest first."`
+}
+
+type rungSettings struct {
+	Name    string        `yaml:"name" doc:"What the level gives, in a few words."`
+	Model   string        `yaml:"model" doc:"A name from models, or provider/model."`
+	Sandbox string        `yaml:"sandbox" doc:"The kind of sandbox: virtual."`
+	Who     chat.Role     `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
+	For     time.Duration `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
+	Approve bool          `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`
+}
+
+type routeSettings struct {
+	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, or slack.*."`
+	Agent string   `yaml:"agent" doc:"Who answers."`
+}
+
+type accessSettings struct {
+	Slack slackAccess `yaml:"slack" doc:"Who is what in Slack."`
+	Talk  chat.Role   `yaml:"talk" doc:"Least role that is answered at all."`
+}
+
+type slackAccess struct {
+	Members     []string `yaml:"members" doc:"all for every full member of the workspace, or user ids and user groups."`
+	Maintainers []string `yaml:"maintainers" doc:"User ids and user groups."`
+	Admins      []string `yaml:"admins" doc:"User ids and user groups."`
+}
+
+// figures replace what is known about a model.
+type figures struct {
+	Window     int     `yaml:"window" doc:"Tokens of context."`
+	MaxOut     int     `yaml:"max_out" doc:"Tokens of answer."`
+	In         float64 `yaml:"in" doc:"US dollars per million tokens read."`
+	Out        float64 `yaml:"out" doc:"US dollars per million tokens written."`
+	CacheRead  float64 `yaml:"cache_read" doc:"US dollars per million tokens read from the provider's cache."`
+	CacheWrite float64 `yaml:"cache_write" doc:"US dollars per million tokens written to the provider's cache."`
+}
+
+// fileSettings are the sections of the settings file.
+type fileSettings struct {
+	models  map[string]string
+	figures map[string]figures
+	agents  map[string]agentSettings
+	routes  []routeSettings
+	access  accessSettings
+}
+
+// readFile decodes every section and fills in the defaults.
+func readFile(s *config.Settings) fileSettings {
+	f := fileSettings{access: accessSettings{Talk: chat.Member}}
+	s.Section("models", &f.models)
+	s.Section("figures", &f.figures)
+	s.Section("agents", &f.agents)
+	s.Section("routes", &f.routes)
+	if !s.Section("access", &f.access) {
+		f.access.Slack.Members = []string{"all"}
+	}
+	return f
+}
+
+func (f *fileSettings) slackAccess() slack.Access {
+	a := f.access.Slack
+	return slack.Access{Members: a.Members, Maintainers: a.Maintainers, Admins: a.Admins}
+}
+
+// names checks the model names and adds the usual ones for the providers there are.
+func (f *fileSettings) names(s *config.Settings, providers []model.Provider) *model.Names {
+	if f.models == nil {
+		f.models = map[string]string{}
+		for _, p := range providers {
+			for name, id := range usualModels[p.Name()] {
+				if f.models[name] == "" {
+					f.models[name] = p.Name() + "/" + id
+				}
+			}
+		}
+	}
+	over := map[string]model.Spec{}
+	for full, g := range f.figures {
+		provider, id, _ := strings.Cut(full, "/")
+		spec := model.Lookup(provider, id)
+		set(&spec.Window, g.Window)
+		set(&spec.MaxOut, g.MaxOut)
+		set(&spec.In, g.In)
+		set(&spec.Out, g.Out)
+		set(&spec.CacheRead, g.CacheRead)
+		set(&spec.CacheWrite, g.CacheWrite)
+		over[full] = spec
+	}
+	n, err := model.NewNames(providers, f.models, over)
+	if err != nil {
+		s.Refuse("models", err.Error(), "names of your own for provider/model, such as \"fast: openai/gpt-5-mini\"")
+		return nil
+	}
+	return n
+}
+
+// usualModels are the names of an installation that sets no models.
+var usualModels = map[string]map[string]string{
+	"openai":    {"fast": "gpt-5-mini", "strong": "gpt-5.1"},
+	"anthropic": {"fast": "claude-haiku-4-5", "strong": "claude-opus-4-6"},
+}
+
+func set[T comparable](v *T, to T) {
+	var zero T
+	if to != zero {
+		*v = to
+	}
+}
+
+// agentsOf makes the agents, one called assistant if none is set.
+func (f *fileSettings) agentsOf(s *config.Settings) map[string]harness.Agent {
+	if len(f.agents) == 0 {
+		f.agents = map[string]agentSettings{"assistant": {Ladder: []rungSettings{
+			{Name: "quick answers", Model: "fast"},
+			{Name: "a stronger model and a shell", Model: "strong", Sandbox: "virtual", Who: chat.Member},
+		}}}
+	}
+	out := map[string]harness.Agent{}
+	for name, a := range f.agents {
+		path := "agents." + name
+		o := assistant.Options{Prompt: prompt(s, path, a.Prompt)}
+		switch {
+		case a.Model != "" && len(a.Ladder) > 0:
+			s.Refuse(path, "both model and ladder", "one of them")
+		case a.Model != "":
+			o.Ladder = []enhance.Rung{{Name: a.Model, Model: a.Model}}
+		case len(a.Ladder) == 0:
+			s.Refuse(path, "neither model nor ladder", "model: NAME, or a ladder of levels")
+		}
+		for i, r := range a.Ladder {
+			at := fmt.Sprintf("%s.ladder[%d]", path, i)
+			if r.Approve {
+				s.Refuse(at+".approve", "true", "false: this version has no approvals yet, so the level would be open to everybody who may climb")
+			}
+			if r.Name == "" || r.Model == "" {
+				s.Refuse(at, "a level without name or model", "both")
+			}
+			if i == 0 && r.Who != chat.Outsider {
+				s.Refuse(at+".who", r.Who.String(), "no role on the first level; use access.talk to say who is answered")
+			}
+			o.Ladder = append(o.Ladder, enhance.Rung{Name: r.Name, Model: r.Model, Sandbox: r.Sandbox, Who: r.Who, For: r.For})
+		}
+		out[name] = assistant.New(o)
+	}
+	return out
+}
+
+// prompt reads the prompt file, if it is one.
+func prompt(s *config.Settings, path, text string) string {
+	if !strings.HasSuffix(text, ".md") && !strings.HasSuffix(text, ".txt") || strings.ContainsAny(text, "\n") {
+		return text
+	}
+	name := text
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(s.Path()), name)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		s.Refuse(path+".prompt", err.Error(), "a file that can be read")
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// routesOf makes the routes; without any, the only agent answers mentions,
+// direct messages and the threads it was mentioned in.
+func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
+	if len(f.routes) == 0 {
+		names := slices.Sorted(maps.Keys(f.agents))
+		if len(names) != 1 {
+			s.Refuse("routes", "none", "routes, because there are several agents: "+strings.Join(names, ", "))
+			return nil
+		}
+		return []dispatch.Route{{On: []string{"slack.mention", "slack.dm", "slack.thread"}, Agent: names[0]}}
+	}
+	var out []dispatch.Route
+	for i, r := range f.routes {
+		at := fmt.Sprintf("routes[%d]", i)
+		if _, ok := f.agents[r.Agent]; !ok {
+			s.Refuse(at+".agent", fmt.Sprintf("%q", r.Agent), "one of "+strings.Join(slices.Sorted(maps.Keys(f.agents)), ", "))
+		}
+		for _, on := range r.On {
+			if !strings.Contains(on, ".") {
+				s.Refuse(at+".on", fmt.Sprintf("%q", on), "channel.topic, such as slack.mention")
+			}
+		}
+		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent})
+	}
+	return out
+}

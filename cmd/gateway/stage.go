@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+// stage is a store that shows each commit of a conversation.
+type stage struct {
+	state.Store
+	demo *demo
+}
+
+// Commit commits, then shows what has become true.
+func (s *stage) Commit(ctx context.Context, l state.Lease, b state.Batch) (state.Lease, error) {
+	l, err := s.Store.Commit(ctx, l, b)
+	if err != nil {
+		return l, err
+	}
+	for _, r := range b.Records {
+		if body, err := record.Decode(r); err == nil {
+			for _, line := range act(body) {
+				s.demo.say("  | %s", printable(line))
+			}
+		}
+	}
+	return l, nil
+}
+
+// act is what the audience sees of a record.
+func act(b record.Body) []string {
+	switch b := b.(type) {
+	case record.Heard:
+		return []string{fmt.Sprintf("heard %s, who is a %s", b.Event.Author.ID, b.Role)}
+	case record.Rendered:
+		if b.View != nil {
+			return []string{fmt.Sprintf("step %d: the agent declares %s", b.Step, manifest(b))}
+		}
+		return []string{fmt.Sprintf("step %d: the agent declares the same again", b.Step)}
+	case record.Told:
+		return []string{"the model is told: " + indentBar(b.Text)}
+	case record.Said:
+		var out []string
+		for _, p := range b.Parts {
+			if p.Kind == model.Call {
+				out = append(out, fmt.Sprintf("%s calls %s %s", b.Asked, p.Name, p.Args))
+			}
+		}
+		if out == nil {
+			out = []string{fmt.Sprintf("%s answers in %v", b.Asked, b.Took.Round(time.Millisecond))}
+		}
+		return out
+	case record.Did:
+		return []string{fmt.Sprintf("%s: %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), indentBar(b.Text))}
+	case record.Wrote:
+		return []string{fmt.Sprintf("state %s = %s", b.Name, b.Value)}
+	case record.Settled:
+		return []string{fmt.Sprintf("turn %s after %d steps; the reply is in the outbox of the same commit", b.Outcome, b.Steps)}
+	case record.Passed, record.Retried:
+	}
+	return nil
+}
+
+// indentBar keeps the lines of a text behind the bar.
+func indentBar(s string) string {
+	return strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  |   ")
+}
