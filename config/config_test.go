@@ -364,25 +364,3 @@ func TestMarkdown(t *testing.T) {
 		}
 	}
 }
-
-func FuzzSection(f *testing.F) {
-	for _, s := range []string{
-		"s: {day: 1}", "s:\n  ladder:\n    - name: ${A}\n      for: ${B:-1s}\n", "s: !!map {<<: *x}", "? [a]\n: b", "s: ${A", "s: {on: $$${A}}", "s: [1, {a: b}]", "a: &a [*a]", "s:\n - |\n  x\n", "s: >-\n x\n",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, yaml string) {
-		if strings.ContainsRune(yaml, 0) {
-			return
-		}
-		s := open(t, yaml, map[string]string{"A": "hunter-two"})
-		var into section
-		s.Section("s", &into)
-		if strings.Contains(yaml, "hunter-two") {
-			return
-		}
-		if err := text(s.Err()); strings.Contains(err, "hunter-two") {
-			t.Errorf("a value is in the error: %s", err)
-		}
-	})
-}

@@ -3,6 +3,9 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 func TestExpand(t *testing.T) {
@@ -59,6 +62,38 @@ func FuzzExpand(f *testing.F) {
 		}
 		if err != nil && len(value) > 8 && !strings.Contains(text, value) && strings.Contains(err.Error(), value) {
 			t.Errorf("expand(%q): the error holds the value", text)
+		}
+	})
+}
+
+// FuzzSection feeds any text as settings file: no panic, and no value of the
+// environment in a problem.
+func FuzzSection(f *testing.F) {
+	for _, s := range []string{
+		"s: {day: 1}", "s:\n  ladder:\n    - name: ${A}\n      for: ${B:-1s}\n", "s: !!map {<<: *x}", "? [a]\n: b", "s: ${A",
+		"s: {on: $$${A}}", "s: [1, {a: b}]", "a: &a [*a]", "s:\n - |\n  x\n", "s: >-\n x\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		const value = "hunter-two"
+		s := &Settings{
+			lookup:   func(name string) (string, bool) { return value, name == "A" },
+			sections: map[string]*ast.MappingValueNode{}, asked: map[string]bool{}, at: map[string]string{},
+		}
+		s.parse([]byte(text))
+		var into struct {
+			Day    float64
+			On     []string
+			Ladder []struct {
+				Name string
+				For  time.Duration
+			}
+			More map[string]*struct{ Yes bool }
+		}
+		s.Section("s", &into)
+		if err := s.Err(); err != nil && !strings.Contains(text, value) && strings.Contains(err.Error(), value) {
+			t.Errorf("a value is in the error: %v", err)
 		}
 	})
 }
