@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,18 +18,18 @@ import (
 
 // send posts to providers that answer in every way.
 func (h Harness) send(t *testing.T) {
-	try := func(t *testing.T, handler http.HandlerFunc) (string, error, int) {
+	try := func(t *testing.T, handler http.HandlerFunc) (string, error, int64) {
 		t.Helper()
-		calls := 0
+		var calls atomic.Int64
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			calls++
+			calls.Add(1)
 			handler(w, r)
 		}))
 		defer srv.Close()
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
 		ref, err := h.New(t, srv.URL).Send(ctx, h.Post)
-		return ref, err, calls
+		return ref, err, calls.Load()
 	}
 	verdict := func(t *testing.T, err error) *channels.SendError {
 		t.Helper()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,8 +104,8 @@ func TestRoundTrip(t *testing.T) {
 // What is sent has the arguments that keep a post quiet and findable.
 func TestSendArguments(t *testing.T) {
 	t.Parallel()
-	var got fake.Call
-	_, c := workspace(t, fake.Options{Hook: func(c fake.Call) fake.Fault { got = c; return fake.Fault{} }}, Access{})
+	var got atomic.Pointer[fake.Call]
+	_, c := workspace(t, fake.Options{Hook: func(c fake.Call) fake.Fault { got.Store(&c); return fake.Fault{} }}, Access{})
 	if _, err := c.Send(t.Context(), chat.Post{Key: "k", Thread: chat.Thread{Channel: Name, Account: "T0FAKE", Room: "C0GENERAL"}, Text: "hi"}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestSendArguments(t *testing.T) {
 		"channel": "C0GENERAL", "text": "hi", "unfurl_links": "false", "unfurl_media": "false",
 		"metadata": `{"event_type":"heddle_post","event_payload":{"key":"k"}}`,
 	}
-	if d := cmp.Diff(want, got.Args); d != "" {
+	if d := cmp.Diff(want, got.Load().Args); d != "" {
 		t.Error(d)
 	}
 }
@@ -136,10 +137,10 @@ func TestThreadGone(t *testing.T) {
 // S33, S34: after a cut the message is found if it was made, and only then.
 func TestFind(t *testing.T) {
 	t.Parallel()
-	var fault fake.Fault
+	var fault atomic.Pointer[fake.Fault]
 	w, c := workspace(t, fake.Options{Hook: func(call fake.Call) fake.Fault {
-		if call.Method == "chat.postMessage" {
-			return fault
+		if f := fault.Load(); call.Method == "chat.postMessage" && f != nil {
+			return *f
 		}
 		return fake.Fault{}
 	}}, Access{})
@@ -158,7 +159,7 @@ func TestFind(t *testing.T) {
 		{"made in a direct message", chat.Thread{Channel: Name, Account: "T0FAKE", Room: "D0PERSON"}, fake.Fault{Cut: true}, true},
 		{"lost in a direct message", chat.Thread{Channel: Name, Account: "T0FAKE", Room: "D0PERSON"}, fake.Fault{Lose: true}, false},
 	} {
-		fault = tc.fault
+		fault.Store(&tc.fault)
 		p := chat.Post{Key: "key of " + tc.name, Thread: tc.thread, Text: "answer"}
 		if _, err := c.Send(t.Context(), p); verdictOf(err) != channels.Unknown {
 			t.Errorf("%s: %v", tc.name, err)
@@ -168,7 +169,7 @@ func TestFind(t *testing.T) {
 			posts := w.Posts()
 			want = posts[len(posts)-1].TS
 		}
-		fault = fake.Fault{}
+		fault.Store(nil)
 		for range 700 { // several pages of other posts
 			if _, err := c.Send(t.Context(), chat.Post{Key: "other", Thread: tc.thread, Text: "noise"}); err != nil {
 				t.Fatal(err)
@@ -346,9 +347,10 @@ func TestRole(t *testing.T) {
 // No answer is no role, and the members of a group are asked for once a minute.
 func TestRoleFailsClosed(t *testing.T) {
 	t.Parallel()
-	var fault map[string]fake.Fault
+	var faults atomic.Pointer[map[string]fake.Fault]
+	faults.Store(&map[string]fake.Fault{})
 	now := time.Unix(1700000000, 0)
-	w := fake.New(fake.Options{Groups: map[string][]string{"S0CREW": {"U0PERSON"}}, Hook: func(c fake.Call) fake.Fault { return fault[c.Method] }})
+	w := fake.New(fake.Options{Groups: map[string][]string{"S0CREW": {"U0PERSON"}}, Hook: func(c fake.Call) fake.Fault { return (*faults.Load())[c.Method] }})
 	srv := httptest.NewServer(w)
 	defer srv.Close()
 	c := newChannel(t, Options{APIURL: srv.URL, Access: Access{Members: []string{"all"}, Admins: []string{"S0CREW"}}, Clock: func() time.Time { return now }})
@@ -357,13 +359,13 @@ func TestRoleFailsClosed(t *testing.T) {
 	}
 	for _, m := range []string{"users.info", "usergroups.users.list"} {
 		for _, f := range []fake.Fault{{Status: 500}, {Status: 429, RetryAfter: "1"}, {Code: "missing_scope"}, {Lose: true}} {
-			fault = map[string]fake.Fault{m: f}
+			faults.Store(&map[string]fake.Fault{m: f})
 			if r, err := ask(); r != chat.Outsider || err == nil {
 				t.Errorf("%s with %+v: %v, error %v", m, f, r, err)
 			}
 		}
 	}
-	fault = nil
+	faults.Store(&map[string]fake.Fault{})
 	before := w.Calls()["usergroups.users.list"]
 	for _, step := range []time.Duration{0, time.Second, groupAge} {
 		now = now.Add(step)

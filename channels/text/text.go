@@ -71,12 +71,19 @@ func (d Dialect) Compose(markdown string) []string {
 		}
 	}
 	markdown = clean.Replace(markdown)
-	parts := pack(d, parse(d, markdown))
+	var parts []string
+	if len(markdown) <= maxBytes {
+		parts = pack(d, parse(d, markdown))
+	}
 	if len(parts) == 0 && !blank(markdown) { // such as link definitions only: show what was written
 		parts = pack(d, []block{{words: split(markdown, 0)}})
 	}
 	return parts
 }
+
+// maxBytes bounds what is read as Markdown; a longer text is shown as it was
+// written. Reading takes a time that grows with the square of some texts.
+const maxBytes = 128 << 10
 
 var clean = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD")
 

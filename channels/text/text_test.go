@@ -125,6 +125,16 @@ func TestLongReplies(t *testing.T) {
 	}
 }
 
+// A text too long to be read as Markdown is shown as written, and quickly.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	in := strings.Repeat("[a](<!here> ", maxBytes)
+	parts := Slack.Compose(in)
+	if d := cmp.Diff(content(split(in, 0)[0].text), content(strings.Fields(parts[0])[0])); d != "" || strings.Contains(strings.Join(parts, ""), "<") {
+		t.Error(d)
+	}
+}
+
 // content is what a reader sees of parts of plain words.
 func content(parts ...string) string {
 	s := "\n" + strings.Join(parts, "\n")

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,12 +229,12 @@ func TestInfo(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	var fault Fault
+	var fault atomic.Pointer[Fault] // the server reads it in goroutines of its own
 	w := New(Options{Hook: func(c Call) Fault {
 		if c.Args["text"] == "spared" {
 			return Fault{}
 		}
-		return fault
+		return *fault.Load()
 	}})
 	srv := httptest.NewServer(w)
 	defer srv.Close()
@@ -260,7 +261,7 @@ func TestFaults(t *testing.T) {
 		{"cut", Fault{Cut: true}, 0, true},
 		{"lose", Fault{Lose: true}, 0, false},
 	} {
-		fault = tc.fault
+		fault.Store(&tc.fault)
 		before := len(w.Posts())
 		resp, err := post(t.Context(), "x")
 		if (err != nil) != (tc.status == 0) || err == nil && (resp.StatusCode != tc.status || resp.Header.Get("Retry-After") != tc.fault.RetryAfter) {
@@ -274,7 +275,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: made %v", tc.name, made)
 		}
 	}
-	fault = Fault{Hang: true}
+	fault.Store(&Fault{Hang: true})
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	if _, err := post(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
