@@ -45,7 +45,7 @@ var mayImport = []struct {
 	{"sandbox/*", "sandbox config"},
 
 	{"harness", "chat model sandbox policy"},
-	{"harness/record", "chat model state"},
+	{"harness/record", "harness chat model state"},
 	{"harness/turn", "harness harness/record chat model sandbox state policy"},
 	{"harness/enhance", "harness chat sandbox policy"},
 	{"harness/script", "harness chat sandbox policy"},

@@ -67,10 +67,8 @@ type Sender interface {
 
 // Limits say how fast a channel may be used and how soon it tells the truth.
 type Limits struct {
-	RoomEvery    time.Duration // least time between two posts to one room, 0 for none
-	RoomBurst    int           // posts a rested room takes at once, at least 1
-	AccountEvery time.Duration // least time between two posts to one account, 0 for none
-	SettleAfter  time.Duration // how long after an attempt of unknown outcome a look (Finder) that finds nothing can be believed
+	RoomEvery   time.Duration // time between two posts to a room that has refused one, 0 for none
+	SettleAfter time.Duration // how long after an attempt of unknown outcome a look (Finder) that finds nothing can be believed
 }
 
 // A Finder can tell whether a post was made: by the key it carries.

@@ -70,11 +70,16 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 		return g.refuse(c, w, http.StatusBadRequest, "body not read")
 	}
 	in, err := w.Receive(r.Name, req.Header, body, g.Clock())
+	if err != nil {
+		g.Logger.Debug("delivery refused", "channel", w.Name(), "err", err)
+	}
 	switch {
-	case errors.Is(err, channels.ErrUnverified), errors.Is(err, channels.ErrStale):
-		return g.refuse(c, w, http.StatusUnauthorized, err.Error())
+	case errors.Is(err, channels.ErrUnverified):
+		return g.refuse(c, w, http.StatusUnauthorized, "not verified")
+	case errors.Is(err, channels.ErrStale):
+		return g.refuse(c, w, http.StatusUnauthorized, "outside the time window")
 	case err != nil:
-		return g.refuse(c, w, http.StatusBadRequest, err.Error())
+		return g.refuse(c, w, http.StatusBadRequest, "malformed")
 	}
 	for _, i := range in.Ignored {
 		g.tally.add(w.Name(), "ignored: "+i.Reason)

@@ -92,20 +92,24 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
 	if wait := g.pace.wait(e.Post.Thread); wait > shortWait {
-		return g.later(wait, "room is limited", e.Unknown)
+		return g.later(wait, "room is limited", e.DoubtAt)
 	} else if wait > 0 && !sleep(ctx, wait) {
-		return g.later(0, "stopping", e.Unknown)
+		return g.later(0, "stopping", e.DoubtAt)
 	}
-	if e.Unknown {
+	if !e.DoubtAt.IsZero() {
 		if o, done := g.look(ctx, s, e); done {
 			return o
 		}
 	}
+	began := g.Clock()
 	ref, err := s.Send(ctx, e.Post)
 	if err == nil {
 		return state.Outcome{State: state.Sent, Ref: ref}
 	}
-	return g.verdict(s, e, err, false)
+	if ref != "" {
+		g.Logger.Error("post made, but not as asked", "post", e.Post.Key, "ref", ref, "err", err)
+	}
+	return g.verdict(s, e, err, began)
 }
 
 // look asks the provider for a post whose earlier attempt may have been made.
@@ -117,43 +121,45 @@ func (g *Gateway) look(ctx context.Context, s channels.Sender, e state.Effect) (
 	}
 	ref, err := f.Find(ctx, e.Post, e.FirstAt)
 	if err != nil {
-		return g.verdict(s, e, err, true), true
+		return g.verdict(s, e, err, time.Time{}), true
 	}
 	if ref != "" {
 		return state.Outcome{State: state.Sent, Ref: ref}, true
 	}
-	if wait := e.LastAt.Add(s.Limits().SettleAfter).Sub(g.Clock()); wait > 0 {
-		return g.later(wait, "outcome unknown", true), true
+	if wait := e.DoubtAt.Add(s.Limits().SettleAfter).Sub(g.Clock()); wait > 0 {
+		return g.later(wait, "outcome unknown", e.DoubtAt), true
 	}
 	return state.Outcome{}, false
 }
 
-// verdict turns a failed request into what becomes of the post. A failed look
-// leaves in doubt what was in doubt.
-func (g *Gateway) verdict(s channels.Sender, e state.Effect, err error, looked bool) state.Outcome {
+// verdict turns a failed request into what becomes of the post: one to send it,
+// begun at a time, or, with a zero time, one to look for it, which leaves in
+// doubt what was in doubt.
+func (g *Gateway) verdict(s channels.Sender, e state.Effect, err error, began time.Time) state.Outcome {
 	var se *channels.SendError
 	if !errors.As(err, &se) {
 		se = &channels.SendError{Verdict: channels.Unknown, Reason: "unclassed error"}
 	}
-	unknown := looked || se.Verdict == channels.Unknown
+	looked, doubt := began.IsZero(), time.Time{}
+	if looked {
+		doubt = e.DoubtAt
+	} else if se.Verdict == channels.Unknown {
+		doubt = began
+	}
 	switch {
 	case se.Verdict == channels.Limited:
 		wait := g.pace.limited(e.Post.Thread, se.RetryAfter, s.Limits())
-		return g.later(wait, se.Reason, looked)
+		return g.later(wait, se.Reason, doubt)
 	case se.Verdict == channels.Rejected && !looked:
 		return state.Outcome{State: state.Dead, Reason: se.Reason}
 	case e.Attempt >= postTries:
 		return state.Outcome{State: state.Dead, Reason: "gave up: " + se.Reason}
 	}
-	wait := backoff(e.Attempt)
-	if unknown {
-		wait = max(wait, s.Limits().SettleAfter)
-	}
-	return g.later(wait, se.Reason, unknown)
+	return g.later(backoff(e.Attempt), se.Reason, doubt)
 }
 
-func (g *Gateway) later(wait time.Duration, reason string, unknown bool) state.Outcome {
-	return state.Outcome{State: state.Due, Reason: reason, Due: g.Clock().Add(wait), Unknown: unknown}
+func (g *Gateway) later(wait time.Duration, reason string, doubt time.Time) state.Outcome {
+	return state.Outcome{State: state.Due, Reason: reason, Due: g.Clock().Add(wait), DoubtAt: doubt}
 }
 
 // backoff is exponential from half a second, with jitter over its upper half.

@@ -49,11 +49,16 @@ func (c *Context) Trust() chat.Role { return c.snap.Trust }
 // Now is the time of this step, the same for the whole render.
 func (c *Context) Now() time.Time { return c.snap.Now }
 
-// misuse notes a programmer's mistake; Render reports all of them at once.
-func (c *Context) misuse(hook, format string, args ...any) {
+// use begins a hook. A hook that is called later than the render is a mistake
+// that no render can report.
+func (c *Context) use(hook string) {
 	if c.done {
 		panic(fmt.Sprintf("harness.%s called after the render ended: hooks work only inside the agent function", hook))
 	}
+}
+
+// misuse notes a programmer's mistake; Render reports all of them at once.
+func (c *Context) misuse(hook, format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s: %s", hook, fmt.Sprintf(format, args...)))
 }
 

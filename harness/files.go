@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,28 +91,22 @@ func page(data []byte, in readArgs) (string, error) {
 		limit = min(in.Limit, maxLines)
 	}
 	var b strings.Builder
-	line, rest := 0, data
-	for len(rest) > 0 {
-		var text []byte
-		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-			text, rest = rest[:i], rest[i+1:]
-		} else {
-			text, rest = rest, nil
-		}
+	line := 0
+	for raw := range bytes.Lines(data) {
 		line++
 		if line < from {
 			continue
 		}
-		if line >= from+limit || (b.Len() > 0 && b.Len()+min(len(text), maxLineBytes) > maxBytes) {
+		text := string(bytes.TrimSuffix(raw, []byte("\n")))
+		if n := len(text); n > maxLineBytes {
+			text = fmt.Sprintf("%s [line %d has %d bytes; see the rest with bash: sed -n %dp FILE | tail -c +%d]",
+				cutText(text, maxLineBytes), line, n, line, maxLineBytes+1)
+		}
+		if line >= from+limit || b.Len()+len(text) >= maxBytes {
 			fmt.Fprintf(&b, "[cut here; the file goes on: read it with offset %d]\n", line)
 			return b.String(), nil
 		}
-		if len(text) > maxLineBytes {
-			fmt.Fprintf(&b, "%s [line %d has %d bytes; see the rest with bash: sed -n %dp FILE | cut -c %d-]\n", cutText(text, maxLineBytes), line, len(text), line, maxLineBytes+1)
-			continue
-		}
-		b.Write(text)
-		b.WriteByte('\n')
+		b.WriteString(text + "\n")
 	}
 	if line == 0 {
 		return "[the file is empty]", nil
@@ -130,10 +123,14 @@ func write(ctx context.Context, call *Call, in writeArgs) (string, error) {
 		return "", err
 	}
 	defer call.scope.lock(call.scope.paths, resolve(sb, in.Path))()
+	_, missing := sb.Stat(ctx, in.Path)
 	if err := sb.WriteFile(ctx, in.Path, []byte(in.Content)); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("wrote %d bytes to %s", len(in.Content), in.Path), nil
+	if missing == nil {
+		return fmt.Sprintf("wrote %d bytes over %s", len(in.Content), in.Path), nil
+	}
+	return fmt.Sprintf("wrote %d bytes to %s, a new file", len(in.Content), in.Path), nil
 }
 
 func edit(ctx context.Context, call *Call, in editArgs) (string, error) {
@@ -191,13 +188,13 @@ func tail(out []byte, cut int64) string {
 	text := strings.ToValidUTF8(string(out), "\uFFFD")
 	kept := text
 	if len(kept) > maxBytes {
-		kept = kept[len(kept)-maxBytes:]
-		kept = kept[strings.IndexByte(kept, '\n')+1:]
-	}
-	if lines := strings.Count(kept, "\n"); lines > maxLines {
-		for range lines - maxLines {
-			kept = kept[strings.IndexByte(kept, '\n')+1:]
+		kept = strings.ToValidUTF8(kept[len(kept)-maxBytes:], "")
+		if _, whole, ok := strings.Cut(kept, "\n"); ok && whole != "" {
+			kept = whole
 		}
+	}
+	for range strings.Count(kept, "\n") - maxLines {
+		kept = kept[strings.IndexByte(kept, '\n')+1:]
 	}
 	if missing := int64(len(text)-len(kept)) + cut; missing > 0 {
 		kept = fmt.Sprintf("[%d bytes of output left out; write it to a file and read that in parts]\n", missing) + kept
@@ -213,12 +210,9 @@ func grep(ctx context.Context, call *Call, in grepArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	q := sandbox.Query{Pattern: in.Pattern, Literal: in.Literal, Root: orDir(in.Path), Include: in.Include, Limit: maxHits}
-	find := func(ctx context.Context, q sandbox.Query) (sandbox.Hits, error) { return sandbox.Grep(ctx, sb, q) }
-	if s, ok := sb.(sandbox.Searcher); ok {
-		find = s.Grep
-	}
-	hits, err := find(ctx, q)
+	hits, err := sandbox.Grep(ctx, sb, sandbox.Query{
+		Pattern: in.Pattern, Literal: in.Literal, Root: orDir(in.Path), Include: in.Include, Limit: maxHits,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -227,7 +221,7 @@ func grep(ctx context.Context, call *Call, in grepArgs) (string, error) {
 	}
 	var b strings.Builder
 	for _, h := range hits.Lines {
-		fmt.Fprintf(&b, "%s:%d: %s\n", h.Path, h.Line, cutText([]byte(h.Text), maxHitBytes))
+		fmt.Fprintf(&b, "%s:%d: %s\n", h.Path, h.Line, cutText(h.Text, maxHitBytes))
 	}
 	if hits.More {
 		fmt.Fprintf(&b, "[the first %d matches; there are more: narrow the pattern, path or include]\n", len(hits.Lines))
@@ -240,20 +234,14 @@ func glob(ctx context.Context, call *Call, in globArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	find := func(ctx context.Context, root, pattern string, limit int) ([]string, bool, error) {
-		return sandbox.Glob(ctx, sb, root, pattern, limit)
-	}
-	if s, ok := sb.(sandbox.Searcher); ok {
-		find = s.Glob
-	}
-	paths, more, err := find(ctx, orDir(in.Path), in.Pattern, maxPaths)
+	paths, more, err := sandbox.Glob(ctx, sb, orDir(in.Path), in.Pattern, maxPaths)
 	if err != nil {
 		return "", err
 	}
 	if len(paths) == 0 {
 		return "[no file matches]", nil
 	}
-	out := strings.Join(slices.Clip(paths), "\n") + "\n"
+	out := strings.Join(paths, "\n") + "\n"
 	if more {
 		out += fmt.Sprintf("[the first %d paths; there are more: narrow the pattern or path]\n", len(paths))
 	}
@@ -276,12 +264,12 @@ func resolve(sb sandbox.Sandbox, p string) string {
 }
 
 // cutText keeps at most n bytes, whole runes.
-func cutText(b []byte, n int) string {
-	if len(b) <= n {
-		return strings.ToValidUTF8(string(b), "\uFFFD")
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
-	for n > 0 && !utf8.RuneStart(b[n]) {
+	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
-	return strings.ToValidUTF8(string(b[:n]), "\uFFFD") + "..."
+	return s[:n] + "..."
 }

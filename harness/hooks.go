@@ -2,6 +2,7 @@ package harness
 
 import (
 	"regexp"
+	"strings"
 )
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -9,6 +10,7 @@ var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // UseModel names the model of the next call: a name from the settings ("fast")
 // or "provider/model". Exactly one UseModel must run in a render.
 func UseModel(c *Context, name string) {
+	c.use("UseModel")
 	switch {
 	case name == "":
 		c.misuse("UseModel", "the name is empty")
@@ -25,6 +27,7 @@ func UseModel(c *Context, name string) {
 // with them the tools read, write, edit, bash, grep and glob. At most one
 // UseSandbox may run in a render.
 func UseSandbox(c *Context, name string) {
+	c.use("UseSandbox")
 	switch {
 	case name == "":
 		c.misuse("UseSandbox", "the name is empty")
@@ -36,7 +39,10 @@ func UseSandbox(c *Context, name string) {
 }
 
 // UseTool mounts a tool for the next call. Names are unique within a render.
-func UseTool(c *Context, t Tool) { c.mount("UseTool", t) }
+func UseTool(c *Context, t Tool) {
+	c.use("UseTool")
+	c.mount("UseTool", t)
+}
 
 func (c *Context) mount(hook string, t Tool) {
 	if t.err != nil {
@@ -57,8 +63,13 @@ func (c *Context) mount(hook string, t Tool) {
 // UseSkill offers a skill: its line stands in the catalogue, its body is read
 // by the model when it needs it. Names are unique within a render.
 func UseSkill(c *Context, s Skill) {
+	c.use("UseSkill")
 	if !validName.MatchString(s.Name) {
 		c.misuse("UseSkill", "skill name %q: want 1 to 64 letters, digits, _ or -", s.Name)
+		return
+	}
+	if strings.TrimSpace(s.Doc) == "" || strings.ContainsAny(s.Doc, "\r\n") {
+		c.misuse("UseSkill", "skill %q: want a description of one line", s.Name)
 		return
 	}
 	for _, o := range c.m.Skills {
@@ -73,6 +84,7 @@ func UseSkill(c *Context, s Skill) {
 // UseInstruction adds a paragraph to the instructions, after the agent's own
 // text and in the order of the calls.
 func UseInstruction(c *Context, text string) {
+	c.use("UseInstruction")
 	if text != "" {
 		c.m.Instructions = append(c.m.Instructions, text)
 	}
@@ -81,6 +93,7 @@ func UseInstruction(c *Context, text string) {
 // UseLevel says on which level of a ladder the next call stands. People see it
 // beside the step; the model is told when it changes.
 func UseLevel(c *Context, level int, name string) {
+	c.use("UseLevel")
 	if c.m.Level != nil {
 		c.misuse("UseLevel", "called for %q and for %q; one render has one ladder", c.m.Level.Name, name)
 		return

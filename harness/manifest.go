@@ -38,25 +38,29 @@ func (m *Manifest) Tool(name string) (Tool, bool) {
 }
 
 // System is the text of the system prompt: the instructions, then the
-// catalogue of skills.
+// catalogue of skills by name.
 func (m *Manifest) System() string {
-	text := strings.Join(m.Instructions, "\n\n")
 	if len(m.Skills) == 0 {
-		return text
+		return m.instructions()
 	}
-	var b strings.Builder
-	b.WriteString(text)
-	b.WriteString("\n\nSkills (read one with the skill tool before you use it):\n")
+	var lines []string
 	for _, s := range m.Skills {
-		b.WriteString("- " + s.Name + ": " + s.Doc + "\n")
+		lines = append(lines, "- "+s.Name+": "+s.Doc)
 	}
-	return strings.TrimRight(b.String(), "\n")
+	slices.Sort(lines)
+	text := "Skills (read one with the skill tool before you use it):\n" + strings.Join(lines, "\n")
+	if own := m.instructions(); own != "" {
+		text = own + "\n\n" + text
+	}
+	return text
 }
+
+func (m *Manifest) instructions() string { return strings.Join(m.Instructions, "\n\n") }
 
 // A View is the manifest as it is stored and shown: everything that reaches
 // the model, without the functions behind it.
 type View struct {
-	Instructions string       `json:"instructions"` // the whole system text
+	Instructions string       `json:"instructions"` // without the catalogue of skills
 	Model        string       `json:"model"`
 	Sandbox      string       `json:"sandbox,omitempty"`
 	Tools        []model.Tool `json:"tools,omitempty"`
@@ -66,7 +70,7 @@ type View struct {
 
 // View returns the manifest as it is stored and shown.
 func (m *Manifest) View() View {
-	v := View{Instructions: m.System(), Model: m.Model, Sandbox: m.Sandbox, Level: m.Level}
+	v := View{Instructions: m.instructions(), Model: m.Model, Sandbox: m.Sandbox, Level: m.Level}
 	for _, t := range m.Tools {
 		v.Tools = append(v.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
 	}

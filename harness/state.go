@@ -18,6 +18,7 @@ type State[T any] struct {
 // is found by its name, never by the order of calls. Value is init until the
 // first write. The same name may be declared again with the same type.
 func UseState[T any](c *Context, name string, init T) State[T] {
+	c.use("UseState")
 	s := State[T]{Value: init, name: name}
 	if name == "" {
 		c.misuse("UseState", "the name is empty")
@@ -43,13 +44,15 @@ func UseState[T any](c *Context, name string, init T) State[T] {
 }
 
 // Set writes the value. It is stored with the result of the call and read by
-// the next render. A value without a JSON form fails the call; nothing of it is stored.
+// the next render. A value without a JSON form fails the call and changes
+// nothing; a write that was made stays, however the call ends.
 func (s State[T]) Set(call *Call, v T) {
 	s.Update(call, func(T) T { return v })
 }
 
 // Update writes f of the newest value, which includes writes made earlier in
-// this step by other calls. f runs once, while no other write happens.
+// this step by other calls. f runs once, while no other write happens, so it
+// must not write itself.
 func (s State[T]) Update(call *Call, f func(T) T) {
 	call.scope.update(call, s.name, func(raw json.RawMessage) (json.RawMessage, error) {
 		cur := s.Value

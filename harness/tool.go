@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -78,41 +79,57 @@ func (t Tool) IsSerial() bool { return t.serial }
 // IsQuiet says whether the tool changes nothing outside.
 func (t Tool) IsQuiet() bool { return t.quiet }
 
-// Run validates the arguments and runs the tool within its timeout. A call
-// that does not heed its context is left behind when the time is over.
-// A panic of the tool goes through.
+// A PanicError is what Run fails with when the tool panicked.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return "the tool panicked" }
+
+// grace is how long a tool may take to notice that its context has ended.
+const grace = time.Second
+
+// Run validates the arguments and runs the tool within its timeout. A panic
+// comes back as a *PanicError. A tool that does not heed its context is left
+// behind a moment after the context has ended.
 func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	type result struct {
-		text     string
-		err      error
-		panicked any
+		text string
+		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		var r result
+		r := result{err: errors.New("the tool ended without a result")}
 		defer func() {
-			r.panicked = recover()
+			if p := recover(); p != nil {
+				r.err = &PanicError{Value: p, Stack: debug.Stack()}
+			}
 			done <- r
 		}()
 		r.text, r.err = t.run(ctx, call, args)
 	}()
+	var r result
 	select {
-	case r := <-done:
-		if r.panicked != nil {
-			panic(r.panicked)
-		}
-		if r.err == nil {
-			r.err = call.Err()
-		}
-		return r.text, r.err
+	case r = <-done:
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return "", fmt.Errorf("%s did not finish within %v; its outcome is unknown", t.Name, t.timeout)
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case r = <-done:
+		case <-late.C:
+			r.err = ctx.Err()
 		}
-		return "", context.Cause(ctx)
 	}
+	if r.err == nil {
+		r.err = call.Err()
+	}
+	if r.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(r.err, context.DeadlineExceeded) {
+		r.err = fmt.Errorf("%s did not finish within %v; its outcome is unknown", t.Name, t.timeout)
+	}
+	return r.text, r.err
 }
 
 // schema is the argument schema of one type.

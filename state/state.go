@@ -203,9 +203,8 @@ type Effect struct {
 	Conversation ID
 	Attempt      int       // claims so far, this one included
 	Epoch        int64     // of the claim
-	Unknown      bool      // an earlier attempt may have been made: look before sending
+	DoubtAt      time.Time // when an attempt began that may have been made, the last such; zero for none: look before sending
 	FirstAt      time.Time // of the first claim
-	LastAt       time.Time // of the claim before this one; zero on the first
 	QueuedAt     time.Time
 }
 
@@ -215,10 +214,10 @@ type Outcome struct {
 	Ref    string    // with Sent: the provider's id
 	Reason string    // with Dead and Due: why
 	Due    time.Time // with Due: not before
-	// Unknown, with Due, keeps or sets Effect.Unknown for the next claim;
-	// false says that no attempt so far was made. A claim that ends without
-	// being settled sets it as well.
-	Unknown bool
+	// DoubtAt, with Due, is Effect.DoubtAt of the next claim; zero says that no
+	// attempt so far was made. A claim that ends without being settled leaves
+	// the time at which it began.
+	DoubtAt time.Time
 }
 
 // Validate says why the outcome cannot be recorded, or nil. Stores ask it first.

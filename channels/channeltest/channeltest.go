@@ -59,7 +59,7 @@ type Answer struct {
 	RetryAfter time.Duration // with Limited
 }
 
-// Now is the time at which the suite receives.
+// now is the time at which the suite receives.
 var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 // Run runs the suite.
@@ -199,8 +199,23 @@ func (h Harness) tampering(t *testing.T) {
 			}
 		}
 		for _, values := range [][]string{
-			nil, {""}, {good, good}, {good, "x"}, {"x", good}, {"", good}, {" " + good}, {good + " "}, {good + "0"}, {good + ",x"},
-			{good[:len(good)-1]}, {"+" + good}, {"1e9"}, {strings.Repeat("9", 40)}, {strings.ToUpper(good) + "X"}, {"\x00"}, {"é"},
+			nil,
+			{""},
+			{good, good},
+			{good, "x"},
+			{"x", good},
+			{"", good},
+			{" " + good},
+			{good + " "},
+			{good + "0"},
+			{good + ",x"},
+			{good[:len(good)-1]},
+			{"+" + good},
+			{"1e9"},
+			{strings.Repeat("9", 40)},
+			{strings.ToUpper(good) + "X"},
+			{"\x00"},
+			{"é"},
 		} {
 			try(t, func(hd http.Header, b []byte) []byte { hd[http.CanonicalHeaderKey(name)] = values; return b })
 		}

@@ -32,7 +32,7 @@ const (
 // bursts through and answers 429 with a time beyond them, so a burst costs a
 // wait at worst, while a pace without burst would delay every busy channel.
 func (c *Channel) Limits() channels.Limits {
-	return channels.Limits{RoomEvery: time.Second, RoomBurst: 20, SettleAfter: 5 * time.Second}
+	return channels.Limits{RoomEvery: time.Second, SettleAfter: 5 * time.Second}
 }
 
 // Send posts one message. A post to a thread whose first message is gone is made
@@ -135,7 +135,7 @@ func (c *Channel) call(ctx context.Context, method string, args url.Values, out 
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		s, err := strconv.Atoi(resp.Header.Get("Retry-After"))

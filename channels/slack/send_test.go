@@ -296,9 +296,20 @@ func TestRole(t *testing.T) {
 	t.Parallel()
 	o := fake.Options{
 		Users: []fake.User{
-			{ID: "U0FULL"}, {ID: "U0OWNER", Admin: true}, {ID: "U0GUEST", Restricted: true}, {ID: "U0ONE", UltraRestricted: true}, {ID: "U0MACHINE", Bot: true},
-			{ID: "U0STRANGER", Stranger: true, Team: "T0OTHER"}, {ID: "U0GONE", Deleted: true}, {ID: "U0MAIN"}, {ID: "U0ADMIN"}, {ID: "U0INGROUP"}, {ID: "U0PINNED", Restricted: true},
-			{ID: "U0ALLY", Stranger: true, Team: "T0OTHER"}, {ID: "U0GONEADMIN", Deleted: true}, {ID: "U0GUESTGROUP", Restricted: true},
+			{ID: "U0FULL"},
+			{ID: "U0OWNER", Admin: true},
+			{ID: "U0GUEST", Restricted: true},
+			{ID: "U0ONE", UltraRestricted: true},
+			{ID: "U0MACHINE", Bot: true},
+			{ID: "U0STRANGER", Stranger: true, Team: "T0OTHER"},
+			{ID: "U0GONE", Deleted: true},
+			{ID: "U0MAIN"},
+			{ID: "U0ADMIN"},
+			{ID: "U0INGROUP"},
+			{ID: "U0PINNED", Restricted: true},
+			{ID: "U0ALLY", Stranger: true, Team: "T0OTHER"},
+			{ID: "U0GONEADMIN", Deleted: true},
+			{ID: "U0GUESTGROUP", Restricted: true},
 		},
 		Groups: map[string][]string{"S0CREW": {"U0INGROUP", "U0GUESTGROUP"}},
 	}

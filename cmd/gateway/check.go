@@ -12,16 +12,11 @@ import (
 	"github.com/heddlehq/heddle/state/mem"
 )
 
-type checkCmd struct {
-	Docs bool `help:"Print the reference of all settings as Markdown instead."`
-}
+type checkCmd struct{}
 
 // Run explains the settings in force. It opens no store, asks no provider and
 // listens nowhere.
-func (c checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
-	if c.Docs {
-		return config.Markdown(e.stdout, vars)
-	}
+func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	p := partsOf(s)
 	defer p.close()
 	logLevel(s)

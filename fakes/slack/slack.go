@@ -113,8 +113,12 @@ func New(o Options) *Workspace {
 		v   *string
 		def string
 	}{
-		{&o.Team, "T0FAKE"}, {&o.AppID, "A0FAKE"}, {&o.BotUser, "U0BOT"}, {&o.BotID, "B0BOT"},
-		{&o.BotToken, "xoxb-fake"}, {&o.SigningSecret, "fake-signing-secret"},
+		{&o.Team, "T0FAKE"},
+		{&o.AppID, "A0FAKE"},
+		{&o.BotUser, "U0BOT"},
+		{&o.BotID, "B0BOT"},
+		{&o.BotToken, "xoxb-fake"},
+		{&o.SigningSecret, "fake-signing-secret"},
 	} {
 		if *d.v == "" {
 			*d.v = d.def

@@ -159,7 +159,7 @@ type checkpoint struct {
 // Checkpoint writes the fold down, so that the next reader need not begin at
 // the first record. It is a cache: without it the fold is the same.
 func (f *Fold) Checkpoint() ([]byte, error) {
-	return json.Marshal(checkpoint{Version: checkpointVersion, Fold: f})
+	return encode(checkpoint{Version: checkpointVersion, Fold: f})
 }
 
 // Restore reads a checkpoint. One that is missing, damaged or of another

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -142,11 +143,23 @@ func (Settled) kind() string  { return "settled" }
 
 // Encode makes a record for a batch.
 func Encode(b Body) (state.Record, error) {
-	data, err := json.Marshal(b)
+	data, err := encode(b)
 	if err != nil {
 		return state.Record{}, fmt.Errorf("encode %s: %w", b.kind(), err)
 	}
 	return state.Record{Kind: b.kind(), Data: data}, nil
+}
+
+// encode is JSON that reads back as it is: escapes for HTML would change the
+// bytes of raw values on their second way.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // Decode reads a record that Encode made, now or in an earlier version.

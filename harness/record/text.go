@@ -9,12 +9,18 @@ import (
 
 // The words of people and tools reach the model inside marks that only the
 // harness writes. Defuse takes the marks out of everything else, so that no
-// text can pass for an announcement or for another person's message.
-var marks = regexp.MustCompile(`(?i)<(\s*/?\s*(?:heard|notice)\b)`)
+// text can pass for an announcement or for another person's message. A mark
+// counts as one in any case, with blanks, and with what cannot be seen in it.
+var marks = regexp.MustCompile(`(?i)[<\x{FE64}\x{FF1C}]([/\s` + unseen + `]*(?:` + woven("heard") + `|` + woven("notice") + `)\b)`)
+
+const unseen = `\p{Z}\p{C}\p{M}`
+
+// woven matches a word with unseen runes between its letters.
+func woven(word string) string { return strings.Join(strings.Split(word, ""), "["+unseen+"]*") }
 
 // Defuse makes text unable to hold a mark of the harness.
 func Defuse(text string) string {
-	if !strings.Contains(text, "<") {
+	if !strings.ContainsAny(text, "<\uFE64\uFF1C") {
 		return text
 	}
 	return marks.ReplaceAllString(text, "&lt;$1")
@@ -51,7 +57,8 @@ func Quote(h Heard) string {
 	return b.String()
 }
 
-var attrEscape = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ")
+var attrEscape = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ",
+	"\uFE64", "&lt;", "\uFF1C", "&lt;")
 
 func attr(b *strings.Builder, name, value string) {
 	if value != "" {

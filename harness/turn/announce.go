@@ -20,7 +20,10 @@ func announce(f *record.Fold, now harness.View) string {
 	was := f.View
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if l := now.Level; l != nil && (was.Level == nil || *was.Level != *l) {
+	switch l := now.Level; {
+	case l == nil && was.Level != nil:
+		say("There are no levels any more.")
+	case l != nil && (was.Level == nil || *was.Level != *l):
 		say("You are now on level %d (%s).", l.Number, l.Name)
 	}
 	if was.Model != now.Model {
@@ -35,43 +38,31 @@ func announce(f *record.Fold, now harness.View) string {
 	default:
 		say("The sandbox is now %s instead of %s; files of the old one are not in it.", now.Sandbox, was.Sandbox)
 	}
-	added, removed, changed := diff(was.Tools, now.Tools, toolName, sameTool)
-	sayDiff(say, "Tools", added, removed, changed)
-	added, removed, changed = diff(was.Skills, now.Skills, skillName, func(a, b harness.Skill) bool { return a == b })
-	sayDiff(say, "Skills", added, removed, changed)
-	if plain(was) != plain(now) {
+	if was.Instructions != now.Instructions {
 		say("Your instructions have changed; the system prompt holds the new ones.")
 	}
-	if len(lines) == 0 {
-		return ""
+	sayDiff(say, "Skills", diff(was.Skills, now.Skills, skillName, sameSkill))
+	if d := diff(was.Tools, now.Tools, toolName, sameTool); !d.none() {
+		sayDiff(say, "Tools", d)
+		names := []string{"none"}
+		if len(now.Tools) > 0 {
+			names = nil
+		}
+		for _, t := range now.Tools {
+			names = append(names, t.Name)
+		}
+		say("Tools you have now: %s.", strings.Join(names, ", "))
 	}
-	var names []string
-	for _, t := range now.Tools {
-		names = append(names, t.Name)
-	}
-	if len(names) == 0 {
-		names = []string{"none"}
-	}
-	say("Tools you have now: %s.", strings.Join(names, ", "))
 	return strings.Join(lines, "\n")
 }
 
-// plain is the instructions without the catalogue of skills, which has lines of its own.
-func plain(v harness.View) string {
-	if len(v.Skills) == 0 {
-		return v.Instructions
-	}
-	text, _, _ := strings.Cut(v.Instructions, "\n\nSkills (")
-	return text
-}
-
-func sayDiff(say func(string, ...any), what string, added, removed, changed []string) {
-	for _, d := range []struct {
+func sayDiff(say func(string, ...any), what string, d delta) {
+	for _, part := range []struct {
 		how   string
 		names []string
-	}{{"added", added}, {"gone", removed}, {"changed", changed}} {
-		if len(d.names) > 0 {
-			say("%s %s: %s.", what, d.how, strings.Join(d.names, ", "))
+	}{{"added", d.added}, {"gone", d.gone}, {"changed", d.changed}} {
+		if len(part.names) > 0 {
+			say("%s %s: %s.", what, part.how, strings.Join(part.names, ", "))
 		}
 	}
 }
@@ -79,25 +70,29 @@ func sayDiff(say func(string, ...any), what string, added, removed, changed []st
 func toolName(t model.Tool) string     { return t.Name }
 func skillName(s harness.Skill) string { return s.Name }
 
-func sameTool(a, b model.Tool) bool {
-	return a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
-}
+func sameTool(a, b model.Tool) bool     { return a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema) }
+func sameSkill(a, b harness.Skill) bool { return a.Doc == b.Doc }
+
+// A delta is how one list of names differs from another.
+type delta struct{ added, gone, changed []string }
+
+func (d delta) none() bool { return len(d.added)+len(d.gone)+len(d.changed) == 0 }
 
 // diff compares two lists by name, ignoring their order.
-func diff[T any](was, now []T, name func(T) string, same func(a, b T) bool) (added, removed, changed []string) {
+func diff[T any](was, now []T, name func(T) string, same func(a, b T) bool) (d delta) {
 	for _, n := range now {
 		i := slices.IndexFunc(was, func(w T) bool { return name(w) == name(n) })
 		switch {
 		case i < 0:
-			added = append(added, name(n))
+			d.added = append(d.added, name(n))
 		case !same(was[i], n):
-			changed = append(changed, name(n))
+			d.changed = append(d.changed, name(n))
 		}
 	}
 	for _, w := range was {
 		if !slices.ContainsFunc(now, func(n T) bool { return name(n) == name(w) }) {
-			removed = append(removed, name(w))
+			d.gone = append(d.gone, name(w))
 		}
 	}
-	return added, removed, changed
+	return d
 }

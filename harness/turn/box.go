@@ -2,14 +2,33 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/sandbox"
 	"github.com/heddlehq/heddle/state"
 )
 
-// A box is the sandbox of a run and what is known of its stored files.
+// saveTime bounds the saving of files: a sandbox that hangs must not hold the
+// conversation for ever.
+const saveTime = time.Minute
+
+// boxes is the sandbox of a run: at most one is open. Tools open it, also one
+// that was left behind when its time was over.
+type boxes struct {
+	providers map[string]sandbox.Provider
+	log       state.Log
+	id        state.ID
+	opening   sync.Mutex // held by who opens
+	mu        sync.Mutex // guards the rest, held over no I/O
+	open      *box
+	closed    bool
+}
+
+// A box is an open sandbox and what is known of its stored files.
 type box struct {
 	name  string
 	sb    sandbox.Sandbox
@@ -19,61 +38,89 @@ type box struct {
 // boxBlob names the stored files of a sandbox kind.
 func boxBlob(name string) string { return "files/" + name }
 
+// now is the open sandbox, nil for none.
+func (b *boxes) now() *box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open
+}
+
+// swap replaces the open sandbox, whose files are stored, and closes it. When
+// the run is over it closes the new one instead.
+func (b *boxes) swap(next *box) error {
+	b.mu.Lock()
+	old := b.open
+	b.open = next
+	if b.closed && next != nil {
+		old, b.open = next, nil
+	}
+	b.mu.Unlock()
+	if old == nil {
+		return nil
+	}
+	return old.sb.Close()
+}
+
+// close ends the use of the sandbox.
+func (b *boxes) close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	return b.swap(nil)
+}
+
 // opener returns what opens the step's sandbox, at its first use.
-func (r *run) opener(name string) func(context.Context) (sandbox.Sandbox, error) {
-	var mu sync.Mutex
+func (b *boxes) opener(name string) func(context.Context) (sandbox.Sandbox, error) {
 	return func(ctx context.Context) (sandbox.Sandbox, error) {
-		mu.Lock()
-		defer mu.Unlock()
 		if name == "" {
-			return nil, fmt.Errorf("this step has no sandbox")
+			return nil, errors.New("this step has no sandbox")
 		}
-		if r.box != nil && r.box.name == name {
-			return r.box.sb, nil
+		b.opening.Lock()
+		defer b.opening.Unlock()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		snap, err := r.Log.Blob(ctx, r.conv.ID, boxBlob(name))
+		if now := b.now(); now != nil && now.name == name {
+			return now.sb, nil
+		}
+		snap, err := b.log.Blob(ctx, b.id, boxBlob(name))
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox %s: %w", name, err)
 		}
-		// The sandbox outlives the call that opens it; leave closes it.
-		sb, err := r.Sandboxes[name].Open(context.WithoutCancel(ctx), string(r.conv.ID), snap)
+		sb, err := b.providers[name].Open(ctx, string(b.id), snap)
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox %s: %w", name, err)
 		}
-		if r.box != nil {
-			_ = r.box.sb.Close() // of the rung below; its files are stored
-		}
-		r.box = &box{name: name, sb: sb, saved: digest(snap)}
+		_ = b.swap(&box{name: name, sb: sb, saved: digest(snap)}) // the old one is of no use any more
 		return sb, nil
 	}
 }
 
 // saveFiles puts the sandbox's files, if they changed, into the next commit.
+// If the sandbox has died, the model is told what is lost; the next use opens
+// it from the stored files.
 func (r *run) saveFiles(ctx context.Context) error {
-	if r.box == nil || !r.dirty {
+	box := r.boxes.now()
+	if box == nil || !r.dirty {
 		return nil
 	}
 	r.dirty = false
-	snap, err := r.box.sb.Snapshot(ctx)
-	if err != nil {
-		// The sandbox died; the next use opens it from the stored files.
+	limited, cancel := context.WithTimeout(ctx, saveTime)
+	defer cancel()
+	snap, err := box.sb.Snapshot(limited)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		r.log.Warn("sandbox files not saved", "err", err)
-		_ = r.box.sb.Close()
-		r.box = nil
+		_ = r.boxes.swap(nil)
+		r.add(record.Told{Turn: r.f.Turn.ID, Step: r.f.Turn.Step, Text: fmt.Sprintf(
+			"The %s sandbox failed. It starts anew with its files as they were before the last tool calls; check what is missing.", box.name)})
 		return nil
 	}
-	if d := digest(snap); snap != nil && d != r.box.saved {
-		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: boxBlob(r.box.name), Data: snap})
-		r.box.saved = d
+	if d := digest(snap); snap != nil && d != box.saved {
+		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: boxBlob(box.name), Data: snap})
+		box.saved = d
 	}
 	return nil
-}
-
-// leave gives up the sandbox at the end of a run.
-func (r *run) leave(err error) {
-	if r.box != nil {
-		if cerr := r.box.sb.Close(); cerr != nil && err == nil {
-			r.log.Warn("sandbox not closed", "err", cerr)
-		}
-	}
 }

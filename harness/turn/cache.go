@@ -48,6 +48,9 @@ func (f *folds) put(id state.ID, c *cached) {
 	c.id = id
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if el := f.by[id]; el != nil {
+		f.remove(el) // of a run that lost its lease, or of one that won it since
+	}
 	f.by[id] = f.order.PushFront(c)
 	f.bytes += c.bytes
 	for f.bytes > f.most && f.order.Len() > 0 {

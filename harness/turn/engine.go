@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -26,8 +28,8 @@ type Options struct {
 	Models    *model.Names
 	Sandboxes map[string]sandbox.Provider
 	Role      func(ctx context.Context, t chat.Thread, a chat.Author) chat.Role // now; unknown is Outsider
-	Talk      chat.Role                                                        // least role that is answered
-	Compose   func(t chat.Thread, markdown string) []string                    // texts of the posts, see channels.Sender
+	Talk      chat.Role                                                         // least role that is answered
+	Compose   func(t chat.Thread, markdown string) []string                     // texts of the posts, see channels.Sender
 	Clock     func() time.Time
 	Logger    *slog.Logger
 	Limits    Limits
@@ -70,9 +72,9 @@ func New(o Options) (*Engine, error) {
 	o.Limits = o.Limits.withDefaults()
 	e := &Engine{Options: o, folds: newFolds(o.Limits.Cache)}
 	var errs []error
-	for name, a := range o.Agents {
+	for _, name := range slices.Sorted(maps.Keys(o.Agents)) {
 		for _, trust := range []chat.Role{chat.Outsider, chat.Admin} {
-			if err := e.try(name, a, trust); err != nil {
+			if err := e.try(name, o.Agents[name], trust); err != nil {
 				errs = append(errs, err)
 				break
 			}
@@ -106,10 +108,13 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 	}
 	r := &run{
 		Engine: e, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries,
-		log: e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
+		boxes: boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
+		log:   e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
 	err = r.turn(ctx, soft)
-	r.leave(err)
+	if cerr := r.boxes.close(); cerr != nil {
+		r.log.Warn("sandbox not closed", "err", cerr)
+	}
 	if err != nil {
 		return fmt.Errorf("conversation %s: %w", l.Conversation.ID, err)
 	}
@@ -132,6 +137,13 @@ func (e *Engine) load(ctx context.Context, id state.ID) (*cached, []state.Entry,
 	if err != nil {
 		return nil, nil, fmt.Errorf("load %s: %w", id, err)
 	}
+	if c.fold.Seq > 0 && c.fold.Seq+int64(len(v.Records)) != v.Conversation.Seq {
+		// A checkpoint that is not of this log: read it from the beginning.
+		c = &cached{fold: &record.Fold{}}
+		if v, err = e.Log.Load(ctx, id, 0); err != nil {
+			return nil, nil, fmt.Errorf("load %s: %w", id, err)
+		}
+	}
 	if err := c.fold.Add(v.Records); err != nil {
 		return nil, nil, fmt.Errorf("fold %s: %w", id, err)
 	}
@@ -151,19 +163,23 @@ type run struct {
 	entries []state.Entry // of the inbox, not yet taken
 	batch   state.Batch   // what the next commit holds
 	err     error         // of encoding, reported by the next commit
-	box     *box          // the open sandbox, if any
-	dirty   bool          // a tool that may have changed files ran since they were saved
+	boxes   boxes
+	dirty   bool // a tool that may have changed files ran since they were saved
 	log     *slog.Logger
 }
 
-// turn reads as the life of a turn: take, repair, step until settled.
+// turn reads as the life of a turn: repair, take, step until settled. A turn
+// that is given up leaves what came meanwhile to the next one.
 func (r *run) turn(ctx, soft context.Context) error {
-	r.take(ctx)
+	r.closeOrphans()
+	parked := r.lease.Attempt > r.Limits.Attempts
+	if !parked || r.f.Turn == nil {
+		r.take(ctx)
+	}
 	if r.f.Turn == nil {
 		return r.release(ctx, time.Time{})
 	}
-	r.closeOrphans()
-	if r.lease.Attempt > r.Limits.Attempts {
+	if parked {
 		return r.settle(ctx, record.Parked, "crashed too often", lineBroken)
 	}
 	for {
@@ -183,11 +199,16 @@ func (r *run) turn(ctx, soft context.Context) error {
 	}
 }
 
-// add appends an entry to the next commit and to the fold.
+// add appends an entry to the next commit and to the fold. The fold gets it as
+// the log gives it back, so that a restart changes nothing that a model sees.
 func (r *run) add(b record.Body) {
 	rec, err := record.Encode(b)
-	if err != nil && r.err == nil {
-		r.err = err
+	if err == nil {
+		b, err = record.Decode(rec)
+	}
+	if err != nil {
+		r.err = errors.Join(r.err, err)
+		return
 	}
 	r.batch.Records = append(r.batch.Records, rec)
 	r.cached.bytes += len(rec.Data)

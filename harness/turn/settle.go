@@ -36,7 +36,6 @@ func (r *run) answer(ctx context.Context, resp model.Response) error {
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
 func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
 	t := *r.f.Turn
-	began := t.Event.At
 	for i, text := range r.Compose(r.conv.Thread, markdown) {
 		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})
 	}
@@ -46,7 +45,11 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 	if err := r.release(ctx, time.Time{}); err != nil {
 		return err
 	}
+	took := time.Duration(0) // since the newest event, where its provider says when that was
+	if !t.Event.At.IsZero() {
+		took = r.Clock().Sub(t.Event.At)
+	}
 	r.log.Info("turn settled", "turn", t.ID, "event", t.Event.ID, "outcome", string(o), "reason", reason,
-		"steps", t.Step, "posts", posts, "cost", t.Cost, "since_event", r.Clock().Sub(began).Round(time.Millisecond))
+		"steps", t.Step, "posts", posts, "cost", t.Cost, "took", took.Round(time.Millisecond))
 	return nil
 }

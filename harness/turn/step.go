@@ -34,8 +34,13 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if n > r.Limits.Steps {
 		return true, r.settle(ctx, record.Broken, "too many steps", lineSteps)
 	}
+	agent := r.Agents[r.conv.Agent]
+	if agent == nil {
+		r.log.Error("agent not usable", "err", "no agent "+r.conv.Agent)
+		return true, r.settle(ctx, record.Broken, "agent", lineSettings)
+	}
 	snap := r.snapshot(ctx)
-	m, err := harness.Render(r.Agents[r.conv.Agent], snap)
+	m, err := harness.Render(agent, snap)
 	if err != nil {
 		r.logRender(err)
 		return true, r.settle(ctx, record.Broken, "agent", lineBroken)
@@ -84,7 +89,7 @@ func (r *run) snapshot(ctx context.Context) harness.Snapshot {
 func (r *run) logRender(err error) {
 	var re *harness.RenderError
 	if errors.As(err, &re) && re.Panic != nil {
-		r.log.Error("agent panicked", "err", err, "stack", re.Detail)
+		r.log.Error("agent panicked", "err", err, "panic", panicText(re.Panic), "stack", re.Detail)
 		return
 	}
 	r.log.Error("agent failed to render", "err", err)
@@ -117,10 +122,11 @@ func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
 
 // ask calls the model, again where that may help, and records why.
 func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, time.Duration, error) {
+	garbled := 0
 	for try := 1; ; try++ {
 		began := r.Clock()
 		resp, err := c.Provider.Stream(ctx, req, nil)
-		if err == nil && try == 1 && empty(resp) {
+		if err == nil && garbled == 0 && empty(resp) {
 			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "empty answer"}
 		}
 		if err == nil {
@@ -134,11 +140,10 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request)
 			return resp, 0, fmt.Errorf("model %s: %w", c.Full(), err)
 		}
 		wait := max(backoff(try), me.RetryAfter)
-		tries := r.Limits.Tries
 		if me.Fault == model.Garbled {
-			tries = 2
+			garbled++
 		}
-		if !me.Fault.Retry() || try >= tries || wait > r.Limits.Wait {
+		if !me.Fault.Retry() || garbled > 1 || try >= r.Limits.Tries || wait > r.Limits.Wait {
 			return resp, 0, me
 		}
 		r.log.Warn("model call failed", "turn", r.f.Turn.ID, "step", n, "err", me, "wait", wait)
@@ -151,7 +156,7 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request)
 
 // empty says whether an answer holds nothing for anybody.
 func empty(resp model.Response) bool {
-	return resp.Stop == model.StopEnd && !slices.ContainsFunc(resp.Parts, func(p model.Part) bool {
+	return (resp.Stop == model.StopEnd || resp.Stop == model.StopTools) && !slices.ContainsFunc(resp.Parts, func(p model.Part) bool {
 		return p.Kind == model.Call || p.Kind == model.Text && strings.TrimSpace(p.Text) != ""
 	})
 }

@@ -4,32 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime/debug"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/sandbox"
 )
+
+// maxResult bounds what a tool may tell the model, in bytes: one endless result
+// would end the conversation.
+const maxResult = 128 << 10
 
 // job is one call of a step and its end.
 type job struct {
-	part     model.Part
-	tool     harness.Tool
-	call     *harness.Call
-	end      record.End
-	text     string
-	took     time.Duration
-	panicked any
+	part model.Part
+	tool harness.Tool
+	call *harness.Call
+	end  record.End
+	text string
+	took time.Duration
+	err  error // of the tool
 }
 
 // work runs the calls of a step side by side, serial tools one after the other,
 // and records the results in the order of the calls. A call to what is not in
 // the manifest runs nothing. It says whether a tool panicked.
 func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (panicked bool) {
-	scope := harness.NewScope(snap, r.opener(m.Sandbox))
+	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
 	jobs := make([]*job, len(calls))
 	var wg sync.WaitGroup
 	var serial []*job
@@ -59,7 +64,8 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	})
 	wg.Wait()
 	for _, j := range jobs {
-		panicked = panicked || j.panicked != nil
+		panicked = panicked || isPanic(j.err)
+		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
 		r.did(j.part, n, j.end, j.text, j.took)
 	}
 	for _, w := range scope.Writes() {
@@ -68,25 +74,40 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	return panicked
 }
 
-// do runs one call; a panic ends the call, not the process.
+// do runs one call.
 func (r *run) do(ctx context.Context, j *job) {
 	began := r.Clock()
-	defer func() {
-		j.took = r.Clock().Sub(began)
-		if p := recover(); p != nil {
-			j.end, j.text, j.panicked = record.Failed, "The tool crashed.", p
-			r.log.Error("tool panicked", "tool", j.part.Name, "stack", slog.StringValue(string(debug.Stack())))
-		}
-	}()
-	text, err := j.tool.Run(ctx, j.call, j.part.Args)
+	j.text, j.err = j.tool.Run(ctx, j.call, j.part.Args)
+	j.took = r.Clock().Sub(began)
+	var p *harness.PanicError
 	switch {
-	case errors.Is(err, harness.ErrArgs):
-		j.end, j.text = record.Refused, "Error: "+err.Error()+". Nothing was run; correct the arguments."
-	case err != nil:
-		j.end, j.text = record.Failed, "Error: "+err.Error()
+	case errors.As(j.err, &p):
+		j.end, j.text = record.Failed, "The tool crashed."
+		r.log.Error("tool panicked", "tool", j.part.Name, "panic", panicText(p.Value), "stack", string(p.Stack))
+	case errors.Is(j.err, harness.ErrArgs):
+		j.end, j.text = record.Refused, "Error: "+j.err.Error()+". Nothing was run; correct the arguments."
+	case j.err != nil:
+		j.end, j.text = record.Failed, "Error: "+j.err.Error()
 	default:
-		j.end, j.text = record.Done, text
+		j.end = record.Done
 	}
+	if n := len(j.text); n > maxResult {
+		j.text = strings.ToValidUTF8(j.text[:maxResult], "") + fmt.Sprintf("\n[cut here: %d of %d bytes; ask for less at once]", maxResult, n)
+	}
+}
+
+func isPanic(err error) bool {
+	var p *harness.PanicError
+	return errors.As(err, &p)
+}
+
+// panicText is what may be logged of a panic: the runtime's own words, but of
+// any other value, which may hold what people wrote, the type only.
+func panicText(v any) string {
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("a value of type %T", v)
 }
 
 // did records the end of a call.

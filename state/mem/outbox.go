@@ -14,7 +14,7 @@ type post struct {
 	conversation state.ID
 	due          time.Time // when it can be claimed: of a claimed one the end of the claim
 	claimed      bool
-	unknown      bool
+	doubtAt      time.Time
 	firstAt      time.Time
 	claimedAt    time.Time
 }
@@ -55,7 +55,9 @@ func (s *Store) ClaimPosts(ctx context.Context, _ string, n int, ttl time.Durati
 		if len(out) >= n || p.due.After(now) {
 			break
 		}
-		p.unknown = p.unknown || p.claimed
+		if p.claimed {
+			p.doubtAt = p.claimedAt
+		}
 		p.claimed = true
 		p.Attempts++
 		if p.firstAt.IsZero() {
@@ -63,7 +65,7 @@ func (s *Store) ClaimPosts(ctx context.Context, _ string, n int, ttl time.Durati
 		}
 		out = append(out, state.Effect{
 			Post: p.Post, Conversation: p.conversation, Attempt: p.Attempts, Epoch: int64(p.Attempts),
-			Unknown: p.unknown, FirstAt: p.firstAt, LastAt: p.claimedAt, QueuedAt: p.QueuedAt,
+			DoubtAt: p.doubtAt, FirstAt: p.firstAt, QueuedAt: p.QueuedAt,
 		})
 		p.claimedAt = now
 		p.due = micro(now.Add(ttl))
@@ -102,7 +104,7 @@ func (s *Store) SettlePost(ctx context.Context, e state.Effect, o state.Outcome)
 	p.claimed, p.State, p.Ref, p.Reason = false, o.State, "", o.Reason
 	switch o.State {
 	case state.Due:
-		p.due, p.unknown = later(now, micro(o.Due)), o.Unknown
+		p.due, p.doubtAt = later(now, micro(o.Due)), micro(o.DoubtAt)
 	case state.Sent:
 		p.Ref, p.Reason, p.SettledAt = o.Ref, "", now
 	case state.Dead:

@@ -41,6 +41,13 @@ func (c *conn) prepare(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
+	mode := ""
+	if err := c.query(`PRAGMA journal_mode = WAL`, func(r row) error { mode = r.text(0); return nil }); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the file cannot have a write-ahead log: its journal mode is %q", mode)
+	}
 	if err := c.migrate(version); err != nil {
 		return err
 	}

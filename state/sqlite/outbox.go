@@ -17,8 +17,8 @@ func (t *tx) queue(n int64, p chat.Post) error {
 	if err != nil {
 		return fmt.Errorf("post %s: %w", p.Key, err)
 	}
-	_, err = t.exec(`INSERT INTO posts (conversation, key, thread, post, state, due_at, attempts, unknown, queued_at)
-		VALUES (?1, ?2, ?3, ?4, 'due', CASE WHEN EXISTS (SELECT 1 FROM posts WHERE thread = ?3 AND state = 'due') THEN NULL ELSE ?5 END, 0, 0, ?5)
+	_, err = t.exec(`INSERT INTO posts (conversation, key, thread, post, state, due_at, attempts, queued_at)
+		VALUES (?1, ?2, ?3, ?4, 'due', CASE WHEN EXISTS (SELECT 1 FROM posts WHERE thread = ?3 AND state = 'due') THEN NULL ELSE ?5 END, 0, ?5)
 		ON CONFLICT (conversation, key) DO NOTHING`, n, p.Key, p.Thread.Key(), data, t.now)
 	t.due.add(t.now)
 	return err
@@ -40,7 +40,7 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 	var out []state.Effect
 	var rows []int64
 	var next time.Time
-	err := t.query(`SELECT p.n, p.due_at, p.post, c.id, p.attempts, p.unknown OR p.owner IS NOT NULL, p.first_at, p.claimed_at, p.queued_at
+	err := t.query(`SELECT p.n, p.due_at, p.post, c.id, p.attempts, CASE WHEN p.owner IS NULL THEN p.doubt_at ELSE p.claimed_at END, p.first_at, p.queued_at
 		FROM posts p JOIN conversations c ON c.n = p.conversation WHERE p.due_at IS NOT NULL ORDER BY p.due_at, p.n LIMIT ?`, func(r row) error {
 		if len(out) == n || r.time(1).After(t.now) {
 			if next.IsZero() {
@@ -49,8 +49,8 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 			return nil
 		}
 		e := state.Effect{
-			Conversation: state.ID(r.text(3)), Attempt: int(r.int(4)) + 1, Epoch: r.int(4) + 1, Unknown: r.int(5) != 0,
-			FirstAt: r.time(6), LastAt: r.time(7), QueuedAt: r.time(8),
+			Conversation: state.ID(r.text(3)), Attempt: int(r.int(4)) + 1, Epoch: r.int(4) + 1, DoubtAt: r.time(5),
+			FirstAt: r.time(6), QueuedAt: r.time(7),
 		}
 		if e.FirstAt.IsZero() {
 			e.FirstAt = t.now
@@ -64,8 +64,8 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 	}
 	t.due.reset(next)
 	for i, e := range out {
-		_, err := t.exec(`UPDATE posts SET owner = ?, due_at = ?, attempts = ?, unknown = ?, first_at = ?, claimed_at = ? WHERE n = ?`,
-			owner, until, e.Attempt, e.Unknown, e.FirstAt, t.now, rows[i])
+		_, err := t.exec(`UPDATE posts SET owner = ?, due_at = ?, attempts = ?, doubt_at = ?, first_at = ?, claimed_at = ? WHERE n = ?`,
+			owner, until, e.Attempt, e.DoubtAt, e.FirstAt, t.now, rows[i])
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (t *tx) settle(e state.Effect, o state.Outcome) error {
 	if o.State == state.Due {
 		due := later(t.now, micro(o.Due))
 		t.due.add(due)
-		_, err := t.exec(`UPDATE posts SET owner = NULL, due_at = ?, unknown = ?, reason = ? WHERE n = ?`, due, o.Unknown, o.Reason, n)
+		_, err := t.exec(`UPDATE posts SET owner = NULL, due_at = ?, doubt_at = ?, reason = ? WHERE n = ?`, due, micro(o.DoubtAt), o.Reason, n)
 		return err
 	}
 	ref, reason := o.Ref, ""

@@ -101,7 +101,7 @@ func (s *Store) own(ctx context.Context, path string, o Options) (err error) {
 	// Syncs as SQLite does where it is built natively: the data and the size,
 	// not the timestamps. Where there is no such call it stays with fsync.
 	_, _ = driversqlite.Fdatasync(true)
-	s.w.conn, err = connect(path, "rw", "busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)",
+	s.w.conn, err = connect(path, "rw", "busy_timeout(5000)", "synchronous(FULL)",
 		"wal_autocheckpoint(2000)", "cache_size(-16384)", "temp_store(MEMORY)")
 	if err != nil {
 		return err

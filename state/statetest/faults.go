@@ -96,7 +96,7 @@ func faultScript(w *walk, try func(name string, least int, do func(state.Store) 
 		return func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) }
 	}
 	try("settle as sent", 2, settle(posts[0], state.Outcome{State: state.Sent, Ref: "1"}))
-	try("settle as due", 2, settle(posts[1], state.Outcome{State: state.Due, Unknown: true}))
+	try("settle as due", 2, settle(posts[1], state.Outcome{State: state.Due, DoubtAt: start}))
 	posts = try("claim posts again", 2, claimPosts).([]state.Effect)
 	try("settle as dead", 2, settle(posts[0], state.Outcome{State: state.Dead, Reason: "gone"}))
 	try("claim the other", 2, claim)

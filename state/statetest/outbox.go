@@ -69,8 +69,8 @@ func testOutcomes(t *testing.T, h Harness) {
 	var last state.Effect
 	for i, o := range []state.Outcome{
 		{State: state.Due, Reason: "busy"},
-		{State: state.Due, Reason: "timed out", Unknown: true},
-		{State: state.Due, Unknown: true},
+		{State: state.Due, Reason: "timed out", DoubtAt: first},
+		{State: state.Due, DoubtAt: first.Add(time.Millisecond)},
 		{State: state.Due, Reason: "refused before it was made"},
 	} {
 		e := k.claimPosts(9, "p")[0]
@@ -83,7 +83,7 @@ func testOutcomes(t *testing.T, h Harness) {
 		k.advance(time.Second)
 		k.settle(e, o)
 		k.fails("settling twice", k.SettlePost(k.ctx, e, o), state.ErrLeaseLost)
-		want.Attempt, want.Unknown, want.LastAt = want.Attempt+1, o.Unknown, k.Now().Add(-time.Second)
+		want.Attempt, want.DoubtAt = want.Attempt+1, o.DoubtAt
 	}
 	e := k.claimPosts(9, "p")[0]
 	for _, bad := range []state.Outcome{{}, {State: "lost"}} {
@@ -112,8 +112,8 @@ func testPostExpiry(t *testing.T, h Harness) {
 	k.claimPosts(9)
 	k.advance(time.Microsecond)
 	second := k.claimPosts(9, "p")[0]
-	if first.Unknown || !second.Unknown || second.Attempt != 2 || second.FirstAt != start || second.LastAt != start {
-		t.Errorf("claims are %+v, then %+v; want the second unknown", first, second)
+	if !first.DoubtAt.IsZero() || second.DoubtAt != start || second.Attempt != 2 || second.FirstAt != start {
+		t.Errorf("claims are %+v, then %+v; want the second in doubt", first, second)
 	}
 	for _, o := range []state.Outcome{{State: state.Sent}, {State: state.Dead}, {State: state.Due}} {
 		k.fails("settling a claim taken over", k.SettlePost(k.ctx, first, o), state.ErrLeaseLost)

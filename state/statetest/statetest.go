@@ -238,8 +238,8 @@ func testReopen(t *testing.T, h Harness) {
 	}
 	_, err := k.Commit(k.ctx, l, state.Batch{Release: true})
 	k.fails("commit with the old lease", err, state.ErrLeaseLost)
-	if e := k.claimPosts(9, "p1")[0]; !e.Unknown || e.Attempt != 2 {
-		t.Errorf("post after reopening is %+v; want it unknown, at attempt 2", e)
+	if e := k.claimPosts(9, "p1")[0]; e.DoubtAt.IsZero() || e.Attempt != 2 {
+		t.Errorf("post after reopening is %+v; want it in doubt, at attempt 2", e)
 	}
 	k.same("a repeat", k.admit(ask(1, "a"))[0], state.Admission{Status: state.Duplicate, Conversation: l.Conversation.ID})
 }

@@ -208,7 +208,7 @@ func (w *walk) settleOne() {
 	e := w.posts[len(w.posts)-1-w.IntN(min(len(w.posts), 5))]
 	o := state.Outcome{
 		State: []state.PostState{state.Sent, state.Sent, state.Due, state.Dead}[w.IntN(4)], Due: w.at(),
-		Ref: fmt.Sprint(w.IntN(9)), Reason: fmt.Sprint("reason ", w.IntN(9)), Unknown: w.IntN(2) == 0,
+		Ref: fmt.Sprint(w.IntN(9)), Reason: fmt.Sprint("reason ", w.IntN(9)), DoubtAt: w.at(),
 	}
 	w.both(fmt.Sprintf("settle %s %+v", e.Post.Key, o), func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) })
 }

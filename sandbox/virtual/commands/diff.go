@@ -402,7 +402,7 @@ func cmpFiles(c *Call) int {
 			continue
 		}
 		if !f.has("s") {
-			c.printf("%s %s differ: byte %d, line %d\n", f.args[0], f.args[1], i+1, 1+bytes.Count(a[:i], []byte("\n")))
+			c.printf("%s %s differ: char %d, line %d\n", f.args[0], f.args[1], i+1, 1+bytes.Count(a[:i], []byte("\n")))
 		}
 		return 1
 	}

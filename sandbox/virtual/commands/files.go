@@ -514,8 +514,9 @@ func mktemp(c *Call) int {
 	if width < 3 {
 		return c.usage("too few X's in template '%s'", name)
 	}
-	for n := c.Now().UnixNano() % 1e6; ; n++ {
-		try := fmt.Sprintf("%s%0*d%s", stem, width, n, f.str("suffix", ""))
+	for n := c.Now().UnixNano() / 1000; ; n++ {
+		digits := fmt.Sprintf("%0*d", width, n)
+		try := stem + digits[len(digits)-width:] + f.str("suffix", "")
 		if _, err := c.FS.Lstat(c.abs(try)); err == nil {
 			continue
 		}

@@ -66,11 +66,11 @@ func writeTree(w io.Writer, n *node, name string) {
 	}
 }
 
-// Restore returns the tree of a snapshot; nil gives that of New. It holds to
+// Restore returns the tree of a snapshot; no bytes give that of New. It holds to
 // the quotas whatever the bytes are.
 func Restore(snapshot []byte, now func() time.Time) (*FS, error) {
 	f := New(now)
-	if snapshot == nil {
+	if len(snapshot) == 0 {
 		return f, nil
 	}
 	packed, ok := bytes.CutPrefix(snapshot, []byte(magic))

@@ -242,6 +242,9 @@ func (p process) script(ctx context.Context, c commands.Call, file string) int {
 		}
 		with[0] = path.Base(with[0])
 	}
+	if strings.Contains(c.Args[0], "/") {
+		file = c.Args[0]
+	}
 	c.Args = slices.Concat(with, []string{file}, c.Args[1:])
 	if with[0] == "bash" || with[0] == "sh" {
 		return p.bash(ctx, c)

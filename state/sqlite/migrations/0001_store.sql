@@ -68,7 +68,7 @@ CREATE TABLE posts (
 	                               -- an older post of its thread is unsettled, and once it is settled
 	owner        TEXT,             -- of the claim, NULL when there is none
 	attempts     INTEGER NOT NULL, -- claims so far
-	unknown      INTEGER NOT NULL, -- an earlier attempt may have been made
+	doubt_at     INTEGER,          -- when an attempt began that may have been made
 	queued_at    INTEGER NOT NULL,
 	first_at     INTEGER,          -- of the first claim
 	claimed_at   INTEGER,          -- of the last claim
