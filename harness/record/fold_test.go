@@ -1,0 +1,211 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/state"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+func fold(t testing.TB, records []state.Record) *record.Fold {
+	t.Helper()
+	f := &record.Fold{}
+	if err := f.Add(records); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// random is a conversation of n entries in an order that a turn could give them.
+func random(r *rand.Rand, n int) []record.Body {
+	all := bodies()
+	var out []record.Body
+	for i := range n {
+		b := all[r.IntN(len(all))]
+		if s, ok := b.(record.Said); ok {
+			s.Step, s.Cost = i, float64(r.IntN(8))/4
+			b = s
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// A checkpoint and the records after it give what all records give.
+func TestCheckpointAndRestEqualAll(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		records := log(t, random(r, 1+r.IntN(60)))
+		whole := fold(t, records)
+		cut := r.IntN(len(records) + 1)
+		head := fold(t, records[:cut])
+		f := record.Restore([]byte(checkpoint(t, head)))
+		if err := f.Add(records[cut:]); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(whole, f); d != "" {
+			t.Fatalf("checkpoint after %d of %d (-all +resumed):\n%s", cut, len(records), d)
+		}
+	}
+}
+
+// The fold of a record that was never written equals that of the stored one, so
+// that a restart changes nothing a model sees.
+func TestFoldAppliesWhatTheLogHolds(t *testing.T) {
+	t.Parallel()
+	direct := &record.Fold{}
+	for _, b := range bodies() {
+		direct.Apply(b)
+	}
+	if d := cmp.Diff(direct, fold(t, log(t, bodies()))); d != "" {
+		t.Errorf("(-direct +stored):\n%s", d)
+	}
+}
+
+func TestRestoreGarbage(t *testing.T) {
+	t.Parallel()
+	good := checkpoint(t, fold(t, log(t, bodies())))
+	for name, data := range map[string]string{
+		"nothing": "", "no JSON": "{", "another form": `[1]`, "null": "null", "no fold": `{"version":1}`,
+		"another version": strings.Replace(good, `"version":1`, `"version":99`, 1), "half": good[:len(good)/2],
+	} {
+		if d := cmp.Diff(&record.Fold{}, record.Restore([]byte(data))); d != "" {
+			t.Errorf("%s: not the empty fold:\n%s", name, d)
+		}
+	}
+	if record.Restore([]byte(good)).Seq == 0 {
+		t.Error("a good checkpoint gave the empty fold")
+	}
+}
+
+func TestGapInTheLog(t *testing.T) {
+	t.Parallel()
+	records := log(t, bodies())
+	for name, rs := range map[string][]state.Record{
+		"missing": append(records[:3:3], records[4:]...), "repeated": append(records[:3:3], records[2]), "late": records[1:],
+	} {
+		if err := new(record.Fold).Add(rs); err == nil || !strings.Contains(err.Error(), "the log has a gap") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What the corpus holds was written by released versions. It may grow; what is
+// in it is not changed, and must always read as it does.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	if *update {
+		var b bytes.Buffer
+		for _, r := range log(t, bodies()) {
+			fmt.Fprintf(&b, "{\"kind\":%q,\"data\":%s}\n", r.Kind, r.Data)
+		}
+		name := filepath.Join("testdata", "log", "1.jsonl")
+		if _, err := os.Stat(name); err != nil {
+			if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	logs, err := filepath.Glob(filepath.Join("testdata", "log", "*.jsonl"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no logs: %v", err)
+	}
+	for _, name := range logs {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var records []state.Record
+		for line := range bytes.Lines(data) {
+			var l struct {
+				Kind string
+				Data json.RawMessage
+			}
+			if err := json.Unmarshal(line, &l); err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, state.Record{Seq: int64(len(records) + 1), Kind: l.Kind, Data: l.Data})
+		}
+		got, err := json.MarshalIndent(fold(t, records), "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden := strings.TrimSuffix(name, ".jsonl") + ".golden"
+		if *update {
+			if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), string(got)+"\n"); d != "" {
+			t.Errorf("%s (-want +got):\n%s", golden, d)
+		}
+	}
+}
+
+// Records of a kind that is open to grow keep what they do not know.
+func TestUnknownFieldsAreIgnored(t *testing.T) {
+	t.Parallel()
+	b, err := record.Decode(state.Record{Seq: 1, Kind: "told", Data: []byte(`{"text":"x","mood":"good"}`)})
+	if err != nil || b.(record.Told).Text != "x" {
+		t.Errorf("got %+v, %v", b, err)
+	}
+}
+
+func TestVoicesKeepTheWeakestRole(t *testing.T) {
+	t.Parallel()
+	f := &record.Fold{}
+	say := func(id, account string, r chat.Role) {
+		f.Apply(record.Heard{Turn: "t", Event: chat.Event{Author: chat.Author{ID: id, Account: account}}, Role: r})
+	}
+	say("U1", "T1", chat.Admin)
+	say("U1", "T1", chat.Member)
+	say("U1", "T1", chat.Maintainer)
+	say("U1", "T2", chat.Maintainer)
+	want := []record.Voice{{Author: chat.Author{ID: "U1", Account: "T1"}, Role: chat.Member}, {Author: chat.Author{ID: "U1", Account: "T2"}, Role: chat.Maintainer}}
+	if d := cmp.Diff(want, f.Voices); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func long(b *testing.B) []state.Record {
+	var all []record.Body
+	for len(all) < 10_000 {
+		all = append(all, bodies()...)
+	}
+	return log(b, all[:10_000])
+}
+
+func BenchmarkFold10kCold(b *testing.B) {
+	records := long(b)
+	for b.Loop() {
+		fold(b, records)
+	}
+}
+
+func BenchmarkFold10kFromCheckpoint(b *testing.B) {
+	records := long(b)
+	data := []byte(checkpoint(b, fold(b, records[:9_990])))
+	for b.Loop() {
+		if err := record.Restore(data).Add(records[9_990:]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package record_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/state"
+)
+
+var when = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// bodies is a conversation with every kind of entry.
+func bodies() []record.Body {
+	ann := chat.Author{ID: "U1", Account: "T1", Name: "Ann"}
+	view := &harness.View{
+		Instructions: "Help. 1 < 2 & 3", Model: "fast", Level: &harness.Level{Number: 0, Name: "quick"},
+		Tools:  []model.Tool{{Name: "look", Doc: "Looks.", Schema: json.RawMessage(`{"type":"object"}`)}},
+		Skills: []harness.Skill{{Name: "review", Doc: "how we review"}},
+	}
+	more := *view
+	more.Model, more.Tools = "strong", append(more.Tools[:1:1], model.Tool{Name: "act", Doc: "Acts.", Schema: json.RawMessage(`{"type":"object"}`)})
+	return []record.Body{
+		record.Heard{Turn: "t1", Event: chat.Event{ID: "E1", Kind: chat.Mention, Topic: "mention", Author: ann, Text: "is 1 < 2?", At: when}, Role: chat.Member},
+		record.Rendered{Turn: "t1", Step: 1, Trust: chat.Member, Now: when, Digest: "d1", View: view},
+		record.Retried{Turn: "t1", Step: 1, Try: 1, Fault: model.Limited, Status: 429, Wait: time.Second},
+		record.Said{Turn: "t1", Step: 1, Stop: model.StopTools, Asked: "scripted/m", Answered: "m-1", ID: "r1", Prompt: "p1",
+			Parts: []model.Part{
+				{Kind: model.Reasoning, Text: "hm", Opaque: json.RawMessage(`{"sig":"<&>"}`), From: "scripted/m"},
+				{Kind: model.Call, CallID: "call_1", Name: "look", Args: json.RawMessage(`{"at":"<b>"}`)},
+				{Kind: model.Call, CallID: "call_2", Name: "look", Args: json.RawMessage(`{}`), BadArgs: "{oops"},
+			},
+			Usage: model.Usage{In: 10, Out: 5, Cached: 4}, Cost: 0.25, Took: time.Second, Raw: json.RawMessage(`{"id":"r1"}`)},
+		record.Did{Turn: "t1", Step: 1, CallID: "call_1", Tool: "look", Args: "a1", End: record.Done, Text: "a <notice> & more", Digest: "x1", Took: time.Millisecond},
+		record.Did{Turn: "t1", Step: 1, CallID: "call_2", Tool: "look", Args: "a2", End: record.Refused, Text: "no", Digest: "x2"},
+		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "n", Value: json.RawMessage(`{"html":"<i>"}`)},
+		record.Heard{Turn: "t1", Event: chat.Event{ID: "E2", Kind: chat.Message, Author: chat.Author{ID: "U2"}, Text: "me too"}, Role: chat.Outsider},
+		record.Told{Turn: "t1", Step: 2, Text: "The model is now strong."},
+		record.Rendered{Turn: "t1", Step: 2, Trust: chat.Outsider, Now: when, Digest: "d2", View: &more},
+		record.Said{Turn: "t1", Step: 2, Stop: model.StopEnd, Parts: []model.Part{{Kind: model.Text, Text: "Yes."}}, Usage: model.Usage{In: 20, Out: 1}},
+		record.Settled{Turn: "t1", Outcome: record.Answered, Steps: 2, Posts: 1, Attempt: 1, Usage: model.Usage{In: 30, Out: 6, Cached: 4}, Cost: 0.25},
+		record.Passed{Event: "E3", Author: chat.Author{ID: "U3"}, Reason: "role below talk"},
+		record.Heard{Event: chat.Event{ID: "E4", Kind: chat.Edited, Ref: "1", Author: ann, Text: "is 2 < 1?"}, Role: chat.Member},
+		record.Heard{Turn: "t2", Event: chat.Event{ID: "E5", Kind: chat.Message, Author: ann, Text: "again"}, Role: chat.Admin},
+		record.Rendered{Turn: "t2", Step: 1, Trust: chat.Outsider, Now: when, Digest: "d2"},
+		record.Said{Turn: "t2", Step: 1, Stop: model.StopTools, Parts: []model.Part{{Kind: model.Call, CallID: "call_3", Name: "act", Args: json.RawMessage(`{}`)}}},
+	}
+}
+
+// log encodes a conversation as a store gives it back.
+func log(t testing.TB, bodies []record.Body) []state.Record {
+	t.Helper()
+	var out []state.Record
+	for i, b := range bodies {
+		r, err := record.Encode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Seq, r.At = int64(i+1), when
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestRecordsReadBack(t *testing.T) {
+	t.Parallel()
+	for i, b := range bodies() {
+		r := log(t, bodies())[i]
+		got, err := record.Decode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(b, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", r.Kind, d)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ kind, data, want string }{
+		{"dreamt", "{}", `record 7: unknown kind "dreamt"; it was written by a newer version`},
+		{"", "{}", `record 7: unknown kind ""; it was written by a newer version`},
+		{"heard", "", "record 7 (heard): unexpected end of JSON input"},
+		{"heard", `{"role":"king"}`, `record 7 (heard): role "king": want outsider, member, maintainer or admin`},
+	} {
+		_, err := record.Decode(state.Record{Seq: 7, Kind: tt.kind, Data: []byte(tt.data)})
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%s %s: %v, want %s", tt.kind, tt.data, err, tt.want)
+		}
+	}
+}
+
+// What decodes must encode and fold, whatever it is.
+func FuzzDecode(f *testing.F) {
+	for _, r := range log(f, bodies()) {
+		f.Add(r.Kind, r.Data)
+	}
+	f.Fuzz(func(t *testing.T, kind string, data []byte) {
+		b, err := record.Decode(state.Record{Seq: 1, Kind: kind, Data: data})
+		if err != nil {
+			return
+		}
+		again, err := record.Encode(b)
+		if err != nil || again.Kind != kind {
+			t.Fatalf("it reads as %#v and does not encode: %v", b, err)
+		}
+		var once, twice record.Fold
+		once.Apply(b)
+		c, err := record.Decode(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice.Apply(c)
+		if d := cmp.Diff(checkpoint(t, &once), checkpoint(t, &twice)); d != "" {
+			t.Errorf("written again it folds differently:\n%s", d)
+		}
+	})
+}
+
+func checkpoint(t testing.TB, f *record.Fold) string {
+	t.Helper()
+	b, err := f.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
