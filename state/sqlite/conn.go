@@ -21,6 +21,7 @@ type conn struct {
 	raw   driver.Conn
 	stmts map[string]driver.Stmt
 	args  []driver.NamedValue
+	last  int64                        // rowid of the last insert
 	fault func(statement string) error // called before each statement; nil in production
 }
 
@@ -55,6 +56,9 @@ func (c *conn) exec(sql string, args ...any) (int64, error) {
 	res, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
 	if err != nil {
 		return 0, explain(err)
+	}
+	if c.last, err = res.LastInsertId(); err != nil {
+		return 0, err
 	}
 	return res.RowsAffected()
 }

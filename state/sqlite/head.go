@@ -39,12 +39,54 @@ const (
 	headByN      = `SELECT ` + headColumns + ` FROM conversations WHERE n = ?`
 	headByID     = `SELECT ` + headColumns + ` FROM conversations WHERE id = ?`
 	headByThread = `SELECT ` + headColumns + ` FROM conversations WHERE thread = ?`
-	headsReady   = `SELECT ` + headColumns + ` FROM conversations WHERE ready_at IS NOT NULL ORDER BY ready_at, n LIMIT 2`
 )
 
-// head reads the conversation that a query finds; its n is 0 if there is none.
-func (c *conn) head(query string, arg any) (h head, err error) {
-	err = c.query(query, h.scan, arg)
+// head reads the conversation that a query finds, nil if there is none.
+func (c *conn) head(query string, arg any) (*head, error) {
+	var h head
+	if err := c.query(query, h.scan, arg); err != nil || h.n == 0 {
+		return nil, err
+	}
+	return &h, nil
+}
+
+// heads are what the writer knows of the conversations last used. It is the
+// only one that changes them, and forgets all of them after a rollback.
+type heads struct {
+	byN      map[int64]*head
+	byID     map[state.ID]*head
+	byThread map[string]*head
+}
+
+// maxHeads bounds heads; one takes about half a kilobyte.
+const maxHeads = 4096
+
+func (hs *heads) add(h *head) {
+	if len(hs.byN) == 0 || len(hs.byN) >= maxHeads {
+		*hs = heads{map[int64]*head{}, map[state.ID]*head{}, map[string]*head{}}
+	}
+	hs.byN[h.n], hs.byID[h.id], hs.byThread[h.thread.Key()] = h, h, h
+}
+
+func (t *tx) byN(n int64) (*head, error) { return t.known(t.w.heads.byN[n], headByN, n) }
+
+func (t *tx) byID(id state.ID) (*head, error) {
+	return t.known(t.w.heads.byID[id], headByID, string(id))
+}
+
+func (t *tx) byThread(key string) (*head, error) {
+	return t.known(t.w.heads.byThread[key], headByThread, key)
+}
+
+// known returns h, or the one that a query finds, nil if there is none.
+func (t *tx) known(h *head, query string, arg any) (*head, error) {
+	if h != nil {
+		return h, nil
+	}
+	h, err := t.head(query, arg)
+	if h != nil {
+		t.w.heads.add(h)
+	}
 	return h, err
 }
 
@@ -56,9 +98,8 @@ func (t *tx) create(h *head) error {
 	if err != nil {
 		return err
 	}
-	if err := t.query(`SELECT last_insert_rowid()`, func(r row) error { h.n = r.int(0); return nil }); err != nil {
-		return err
-	}
+	h.n = t.last
+	t.w.heads.add(h)
 	t.ready.add(h.readyAt)
 	return nil
 }

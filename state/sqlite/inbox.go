@@ -39,12 +39,12 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 	if dup, err := t.repeat(a, digest); dup.Status != 0 || err != nil {
 		return dup, err
 	}
-	h, err := t.head(headByThread, a.Event.Thread.Key())
+	h, err := t.byThread(a.Event.Thread.Key())
 	if err != nil {
 		return state.Admission{}, err
 	}
 	reason := a.Ignored
-	if reason == "" && a.Follow && h.n == 0 {
+	if reason == "" && a.Follow && h == nil {
 		reason = state.NotFollowed
 	}
 	if reason != "" {
@@ -52,7 +52,10 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 			t.now, a.Event.Thread.Channel, a.Event.ID, reason, digest)
 		return state.Admission{Status: state.Ignored, Reason: reason}, err
 	}
-	if err := t.put(&h, a, data); err != nil {
+	if h == nil {
+		h = &head{id: state.ConversationID(a.Agent, a.Event.Thread), agent: a.Agent, thread: a.Event.Thread, createdAt: t.now}
+	}
+	if err := t.put(h, a, data); err != nil {
 		return state.Admission{}, err
 	}
 	var same any
@@ -64,7 +67,7 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 	return state.Admission{Status: state.Admitted, Conversation: h.id}, err
 }
 
-// put adds the event to the inbox of its conversation, which it may create.
+// put adds the event to the inbox of its conversation, which may be new.
 func (t *tx) put(h *head, a state.Admit, data []byte) error {
 	h.arrived++
 	h.updatedAt = t.now
@@ -76,7 +79,6 @@ func (t *tx) put(h *head, a state.Admit, data []byte) error {
 	}
 	var err error
 	if h.n == 0 {
-		h.id, h.agent, h.thread, h.createdAt = state.ConversationID(a.Agent, a.Event.Thread), a.Agent, a.Event.Thread, t.now
 		err = t.create(h)
 	} else {
 		err = t.save(h)
@@ -117,7 +119,7 @@ func (t *tx) repeat(a state.Admit, digest int64) (found state.Admission, err err
 		return found, nil
 	}
 	if conversation != 0 {
-		h, err := t.head(headByN, conversation)
+		h, err := t.byN(conversation)
 		if err != nil {
 			return found, err
 		}

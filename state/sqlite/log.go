@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/heddlehq/heddle/state"
@@ -17,32 +16,42 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (sta
 		return state.Lease{}, state.ErrNone
 	}
 	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
-		var first head
-		var next time.Time
-		err := t.query(headsReady, func(r row) error {
-			if first.n == 0 {
-				return first.scan(r)
-			}
-			next = r.time(13)
-			return nil
-		})
+		l, err := t.claim(owner, until(t.now, ttl))
 		if err != nil {
 			return state.Lease{}, fmt.Errorf("claim: %w", err)
 		}
-		if first.n == 0 || first.readyAt.After(t.now) {
-			t.ready.reset(first.readyAt)
-			return state.Lease{}, state.ErrNone
-		}
-		t.ready.reset(next)
-		first.owner, first.pauseAt = owner, time.Time{}
-		first.epoch++
-		first.attempt++
-		first.readyAt = until(t.now, ttl)
-		if err := t.save(&first); err != nil {
-			return state.Lease{}, fmt.Errorf("claim %s: %w", first.id, err)
-		}
-		return first.lease(), nil
+		return l, nil
 	})
+}
+
+func (t *tx) claim(owner string, until time.Time) (state.Lease, error) {
+	var first int64
+	var at [2]time.Time // when the first and the second are ready
+	i := 0
+	err := t.query(`SELECT n, ready_at FROM conversations WHERE ready_at IS NOT NULL ORDER BY ready_at, n LIMIT 2`, func(r row) error {
+		if i == 0 {
+			first = r.int(0)
+		}
+		at[i] = r.time(1)
+		i++
+		return nil
+	})
+	if err != nil {
+		return state.Lease{}, err
+	}
+	if first == 0 || at[0].After(t.now) {
+		t.ready.reset(at[0])
+		return state.Lease{}, state.ErrNone
+	}
+	t.ready.reset(at[1])
+	h, err := t.byN(first)
+	if err != nil {
+		return state.Lease{}, err
+	}
+	h.owner, h.pauseAt, h.readyAt = owner, time.Time{}, until
+	h.epoch++
+	h.attempt++
+	return h.lease(), t.save(h)
 }
 
 // WaitReady waits until Claim may find something.
@@ -56,7 +65,7 @@ func (s *Store) Renew(ctx context.Context, l state.Lease, ttl time.Duration) (st
 			return state.Lease{}, fmt.Errorf("renew %s: %w", l.Conversation.ID, err)
 		}
 		h.readyAt = until(t.now, ttl)
-		if err := t.save(&h); err != nil {
+		if err := t.save(h); err != nil {
 			return state.Lease{}, fmt.Errorf("renew %s: %w", h.id, err)
 		}
 		return h.lease(), nil
@@ -64,9 +73,9 @@ func (s *Store) Renew(ctx context.Context, l state.Lease, ttl time.Duration) (st
 }
 
 // held reads the conversation of a lease that is live.
-func (t *tx) held(l state.Lease) (head, error) {
-	h, err := t.head(headByID, string(l.Conversation.ID))
-	if err == nil && (!h.leased() || h.epoch != l.Epoch) {
+func (t *tx) held(l state.Lease) (*head, error) {
+	h, err := t.byID(l.Conversation.ID)
+	if err == nil && (h == nil || !h.leased() || h.epoch != l.Epoch) {
 		err = state.ErrLeaseLost
 	}
 	return h, err
@@ -118,7 +127,7 @@ func (t *tx) write(l state.Lease, b state.Batch) (state.Lease, error) {
 		h.release(b, t.now)
 		answer.Until = time.Time{}
 	}
-	return answer, t.save(&h)
+	return answer, t.save(h)
 }
 
 func (h *head) release(b state.Batch, now time.Time) {
@@ -152,10 +161,23 @@ var errLong = errors.New("too long for the writer")
 // commits: its cache is warm, where another connection has to read every page
 // anew after every commit.
 func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View, error) {
-	v, err := do(ctx, s.w, func(t *tx) (state.View, error) { return t.load(id, after, shortLoad) })
+	after = max(after, 0)
+	v, err := do(ctx, s.w, func(t *tx) (state.View, error) {
+		h, err := t.byID(id)
+		if h != nil && h.seq-after+h.arrived-h.taken > shortLoad {
+			err = errLong
+		}
+		if err != nil {
+			return state.View{}, err
+		}
+		return t.load(h, after)
+	})
 	if errors.Is(err, errLong) || errors.Is(err, errReadOnly) {
-		err = s.read(ctx, func(c *conn) (err error) {
-			v, err = c.load(id, after, math.MaxInt64)
+		err = s.read(ctx, func(c *conn) error {
+			h, err := c.head(headByID, string(id))
+			if err == nil {
+				v, err = c.load(h, after)
+			}
 			return err
 		})
 	}
@@ -165,18 +187,11 @@ func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View,
 	return v, nil
 }
 
-func (c *conn) load(id state.ID, after, most int64) (v state.View, err error) {
-	h, err := c.head(headByID, string(id))
-	after = min(max(after, 0), h.seq)
-	switch {
-	case err != nil:
-		return v, err
-	case h.n == 0:
-		return v, state.ErrNotFound
-	case h.seq-after+h.arrived-h.taken > most:
-		return v, errLong
+func (c *conn) load(h *head, after int64) (state.View, error) {
+	if h == nil {
+		return state.View{}, state.ErrNotFound
 	}
-	v.Conversation = h.conversation()
+	v := state.View{Conversation: h.conversation()}
 	if h.seq > after {
 		v.Records = make([]state.Record, 0, h.seq-after)
 		err := c.query(`SELECT key, at, kind, data FROM records WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
@@ -190,7 +205,7 @@ func (c *conn) load(id state.ID, after, most int64) (v state.View, err error) {
 	if h.arrived == h.taken {
 		return v, nil
 	}
-	err = c.query(`SELECT key, at, quiet, event FROM inbox WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
+	err := c.query(`SELECT key, at, quiet, event FROM inbox WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
 		e := state.Entry{Seq: seqOf(r.int(0)), At: r.time(1), Quiet: r.int(2) != 0}
 		v.Inbox = append(v.Inbox, e)
 		return json.Unmarshal(r.bytes(3), &v.Inbox[len(v.Inbox)-1].Event)

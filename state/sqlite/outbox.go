@@ -38,10 +38,10 @@ func (s *Store) ClaimPosts(ctx context.Context, owner string, n int, ttl time.Du
 
 func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, error) {
 	var out []state.Effect
-	var rows []int64
+	var rows, conversations []int64
 	var next time.Time
-	err := t.query(`SELECT p.n, p.due_at, p.post, c.id, p.attempts, CASE WHEN p.owner IS NULL THEN p.doubt_at ELSE p.claimed_at END, p.first_at, p.queued_at
-		FROM posts p JOIN conversations c ON c.n = p.conversation WHERE p.due_at IS NOT NULL ORDER BY p.due_at, p.n LIMIT ?`, func(r row) error {
+	err := t.query(`SELECT n, due_at, post, conversation, attempts, iif(owner IS NULL, doubt_at, claimed_at), first_at, queued_at
+		FROM posts WHERE due_at IS NOT NULL ORDER BY due_at, n LIMIT ?`, func(r row) error {
 		if len(out) == n || r.time(1).After(t.now) {
 			if next.IsZero() {
 				next = r.time(1)
@@ -49,13 +49,12 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 			return nil
 		}
 		e := state.Effect{
-			Conversation: state.ID(r.text(3)), Attempt: int(r.int(4)) + 1, Epoch: r.int(4) + 1, DoubtAt: r.time(5),
-			FirstAt: r.time(6), QueuedAt: r.time(7),
+			Attempt: int(r.int(4)) + 1, Epoch: r.int(4) + 1, DoubtAt: r.time(5), FirstAt: r.time(6), QueuedAt: r.time(7),
 		}
 		if e.FirstAt.IsZero() {
 			e.FirstAt = t.now
 		}
-		rows = append(rows, r.int(0))
+		rows, conversations = append(rows, r.int(0)), append(conversations, r.int(3))
 		out = append(out, e)
 		return json.Unmarshal(r.bytes(2), &out[len(out)-1].Post)
 	}, n+1)
@@ -63,8 +62,17 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 		return nil, err
 	}
 	t.due.reset(next)
-	for i, e := range out {
-		_, err := t.exec(`UPDATE posts SET owner = ?, due_at = ?, attempts = ?, doubt_at = ?, first_at = ?, claimed_at = ? WHERE n = ?`,
+	for i := range out {
+		e := &out[i]
+		h, err := t.byN(conversations[i])
+		if err != nil {
+			return nil, err
+		}
+		if h == nil {
+			return nil, fmt.Errorf("%w: post %s has no conversation", state.ErrDamaged, e.Post.Key)
+		}
+		e.Conversation = h.id
+		_, err = t.exec(`UPDATE posts SET owner = ?, due_at = ?, attempts = ?, doubt_at = ?, first_at = ?, claimed_at = ? WHERE n = ?`,
 			owner, until, e.Attempt, e.DoubtAt, e.FirstAt, t.now, rows[i])
 		if err != nil {
 			return nil, err
@@ -89,32 +97,42 @@ func (s *Store) SettlePost(ctx context.Context, e state.Effect, o state.Outcome)
 	return nil
 }
 
+// claimed is the condition that a claim of a post is live.
+const claimed = ` WHERE conversation = ? AND key = ? AND owner IS NOT NULL AND attempts = ?`
+
 func (t *tx) settle(e state.Effect, o state.Outcome) error {
-	var n int64
-	var thread string
-	err := t.query(`SELECT n, thread FROM posts WHERE conversation = (SELECT n FROM conversations WHERE id = ?) AND key = ?
-		AND owner IS NOT NULL AND attempts = ?`, func(r row) error {
-		n, thread = r.int(0), r.text(1)
-		return nil
-	}, string(e.Conversation), e.Post.Key, e.Epoch)
+	h, err := t.byID(e.Conversation)
 	if err != nil {
 		return err
 	}
-	if n == 0 {
+	if h == nil {
 		return state.ErrLeaseLost
 	}
 	if o.State == state.Due {
 		due := later(t.now, micro(o.Due))
 		t.due.add(due)
-		_, err := t.exec(`UPDATE posts SET owner = NULL, due_at = ?, doubt_at = ?, reason = ? WHERE n = ?`, due, micro(o.DoubtAt), o.Reason, n)
+		changed, err := t.exec(`UPDATE posts SET owner = NULL, due_at = ?, doubt_at = ?, reason = ?`+claimed,
+			due, micro(o.DoubtAt), o.Reason, h.n, e.Post.Key, e.Epoch)
+		if err == nil && changed == 0 {
+			err = state.ErrLeaseLost
+		}
 		return err
 	}
 	ref, reason := o.Ref, ""
 	if o.State == state.Dead {
 		ref, reason = "", o.Reason
 	}
-	if _, err := t.exec(`UPDATE posts SET owner = NULL, due_at = NULL, state = ?, ref = ?, reason = ?, settled_at = ? WHERE n = ?`,
-		string(o.State), ref, reason, t.now, n); err != nil {
+	if err := t.open(); err != nil {
+		return err
+	}
+	thread := ""
+	err = t.query(`UPDATE posts SET owner = NULL, due_at = NULL, state = ?, ref = ?, reason = ?, settled_at = ?`+claimed+` RETURNING thread`,
+		func(r row) error { thread = r.text(0); return nil },
+		string(o.State), ref, reason, t.now, h.n, e.Post.Key, e.Epoch)
+	if err == nil && thread == "" {
+		err = state.ErrLeaseLost
+	}
+	if err != nil {
 		return err
 	}
 	next, err := t.exec(`UPDATE posts SET due_at = queued_at WHERE n = (SELECT min(n) FROM posts WHERE thread = ? AND state = 'due')`, thread)

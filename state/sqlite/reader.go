@@ -101,12 +101,12 @@ func (s *Store) Event(ctx context.Context, channel, id string) (a state.Admissio
 
 // Find returns the conversation of a thread.
 func (s *Store) Find(ctx context.Context, t chat.Thread) (state.Conversation, error) {
-	var h head
+	var h *head
 	err := s.read(ctx, func(c *conn) (err error) {
 		h, err = c.head(headByThread, t.Key())
 		return err
 	})
-	if err == nil && h.n == 0 {
+	if err == nil && h == nil {
 		err = state.ErrNotFound
 	}
 	if err != nil {

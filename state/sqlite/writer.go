@@ -29,6 +29,7 @@ type writer struct {
 	wake    chan struct{} // holds one element when there is something to do
 	stopped chan struct{} // closed when the last operation is done
 
+	heads  heads
 	oldest time.Time // at most the age of the oldest event; zero is to be looked up
 }
 
@@ -149,7 +150,8 @@ func (w *writer) try(batch []*op) (err error) {
 			if t.begun {
 				w.conn.rollback()
 			}
-			t.ready, t.due, w.oldest = change{known: true, at: long}, change{known: true, at: long}, time.Time{}
+			t.ready, t.due = change{known: true, at: long}, change{known: true, at: long}
+			w.heads, w.oldest = heads{}, time.Time{}
 		}
 		w.ready.apply(t.ready)
 		w.due.apply(t.due)
@@ -179,11 +181,18 @@ func (w *writer) now() time.Time { return time.UnixMicro(w.clock().UnixMicro()).
 
 // exec writes, in the transaction.
 func (t *tx) exec(sql string, args ...any) (int64, error) {
-	if !t.begun {
-		if _, err := t.conn.exec("BEGIN IMMEDIATE"); err != nil {
-			return 0, err
-		}
-		t.begun = true
+	if err := t.open(); err != nil {
+		return 0, err
 	}
 	return t.conn.exec(sql, args...)
+}
+
+// open begins the transaction, unless it has begun.
+func (t *tx) open() error {
+	if t.begun {
+		return nil
+	}
+	_, err := t.conn.exec("BEGIN IMMEDIATE")
+	t.begun = err == nil
+	return err
 }
