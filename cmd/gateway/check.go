@@ -43,10 +43,8 @@ func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	for n := range maps.Values(p.names) {
-		if c, err := p.models.Resolve(n); err == nil && !c.Spec.Known {
-			fmt.Fprintf(e.stdout, "warning: model %s is not known; safe figures are used (section figures replaces them)\n", n)
-		}
+	for _, n := range p.unknown() {
+		fmt.Fprintf(e.stdout, "warning: model %s is not known; safe figures are used (section figures replaces them)\n", n)
 	}
 	if _, err := p.engine(mem.Open(time.Now), slog.New(slog.DiscardHandler)); err != nil {
 		return err

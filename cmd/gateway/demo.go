@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
@@ -167,9 +168,22 @@ func demoModel(ctx context.Context, s *config.Settings) (p model.Provider, names
 	if err != nil {
 		panic(err) // the script is a constant
 	}
-	play := scripted.Play(scripted.Script(script.NewPlayer(sc)), 20*time.Millisecond)
+	play := scripted.Play(plain(scripted.Script(script.NewPlayer(sc))), 20*time.Millisecond)
 	return play, map[string]string{"fast": "scripted/fast", "strong": "scripted/strong"},
 		"none: a script plays its part (there is no key and no Ollama). All else is real, the shell too."
+}
+
+// plain leaves the exit code out of what the script repeats from the shell.
+func plain(step scripted.Step) scripted.Step {
+	return func(ctx context.Context, r model.Request) (model.Response, error) {
+		resp, err := step(ctx, r)
+		for i, p := range resp.Parts {
+			if p.Kind == model.Text {
+				resp.Parts[i].Text = strings.ReplaceAll(p.Text, "\n[exit code 0]", "")
+			}
+		}
+		return resp, err
+	}
 }
 
 // ollamaModel asks a local Ollama for its first model, "" if there is none.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
@@ -75,6 +77,17 @@ func (p *parts) engine(log state.Log, logger *slog.Logger) (*turn.Engine, error)
 	return e, nil
 }
 
+// unknown lists the models for which there are no figures.
+func (p *parts) unknown() []string {
+	var out []string
+	for _, n := range slices.Sorted(maps.Values(p.names)) {
+		if c, err := p.models.Resolve(n); err == nil && !c.Spec.Known && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 func (p *parts) close() {
 	for _, b := range p.sandboxes {
 		_ = b.Close() // the process ends
@@ -102,6 +115,9 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	engine, err := p.engine(st, logger)
 	if err != nil {
 		return err
+	}
+	for _, n := range p.unknown() {
+		logger.Warn("model not known, safe figures are used", "model", n)
 	}
 	if err := identify(ctx, p.channels, logger); err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func act(b record.Body) []string {
 		var out []string
 		for _, p := range b.Parts {
 			if p.Kind == model.Call {
-				out = append(out, fmt.Sprintf("%s calls %s %s", b.Asked, p.Name, p.Args))
+				out = append(out, fmt.Sprintf("%s calls %s: %s", b.Asked, p.Name, indentBar(arguments(p))))
 			}
 		}
 		if out == nil {
@@ -59,7 +60,7 @@ func act(b record.Body) []string {
 	case record.Did:
 		return []string{fmt.Sprintf("%s: %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), indentBar(b.Text))}
 	case record.Wrote:
-		return []string{fmt.Sprintf("state %s = %s", b.Name, b.Value)}
+		return []string{fmt.Sprintf("state %s = %s", b.Name, cut(string(b.Value), 100))}
 	case record.Settled:
 		return []string{fmt.Sprintf("turn %s after %d steps; the reply is in the outbox of the same commit", b.Outcome, b.Steps)}
 	case record.Passed, record.Retried:
@@ -70,4 +71,22 @@ func act(b record.Body) []string {
 // indentBar keeps the lines of a text behind the bar.
 func indentBar(s string) string {
 	return strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  |   ")
+}
+
+// arguments are those of a call: the text itself if there is only one.
+func arguments(p model.Part) string {
+	var only map[string]string
+	if json.Unmarshal(p.Args, &only) == nil && len(only) == 1 {
+		for _, v := range only {
+			return v
+		}
+	}
+	return string(p.Args)
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
