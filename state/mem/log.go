@@ -27,7 +27,7 @@ type conversation struct {
 	epoch   int64
 	attempt int
 	readyAt time.Time // when it can be claimed: of a leased one the end of the lease; zero is never
-	pause   time.Time
+	pause   time.Time // not ready before, while it is not leased
 }
 
 type entry struct {
@@ -136,7 +136,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (sta
 	if c == nil || c.readyAt.After(s.now()) {
 		return state.Lease{}, state.ErrNone
 	}
-	c.leased, c.owner, c.pause = true, owner, time.Time{}
+	c.leased, c.owner = true, owner
 	c.epoch++
 	c.attempt++
 	c.readyAt = micro(s.now().Add(ttl))

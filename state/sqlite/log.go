@@ -48,7 +48,7 @@ func (t *tx) claim(owner string, until time.Time) (state.Lease, error) {
 	if err != nil {
 		return state.Lease{}, err
 	}
-	h.owner, h.pauseAt, h.readyAt = owner, time.Time{}, until
+	h.owner, h.readyAt = owner, until
 	h.epoch++
 	h.attempt++
 	return h.lease(), t.save(h)

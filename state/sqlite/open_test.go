@@ -225,20 +225,14 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log, err := os.ReadFile(path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.ReadFile(path)
+	log, err := os.Stat(path + "-wal")
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := 0
-	for cut := len(log); cut >= 0; cut -= 4001 {
-		path := filepath.Join(t.TempDir(), "heddle.db")
-		if err := errors.Join(os.WriteFile(path, file, 0o600), os.WriteFile(path+"-wal", log[:cut], 0o600)); err != nil {
-			t.Fatal(err)
-		}
+	for cut := log.Size(); cut >= 0; cut -= 4001 {
+		path := kill(t, path)
+		truncate(t, path+"-wal", cut)
 		killed := openStore(t, path, Options{})
 		v, err := killed.Load(t.Context(), l.Conversation.ID, 0)
 		if errors.Is(err, state.ErrNotFound) {
@@ -248,7 +242,7 @@ func TestKill(t *testing.T) {
 		if err != nil || postsErr != nil || len(v.Records) != 2*len(posts) || len(v.Inbox) != 1 {
 			t.Errorf("cut at %d: %d records, %d posts, %d entries; %v, %v", cut, len(v.Records), len(posts), len(v.Inbox), err, postsErr)
 		}
-		if cut == len(log) && len(posts) != commits || cut < len(log) && len(posts) > last {
+		if cut == log.Size() && len(posts) != commits || cut < log.Size() && len(posts) > last {
 			t.Errorf("cut at %d: %d commits are left", cut, len(posts))
 		}
 		last = len(posts)
@@ -259,6 +253,46 @@ func TestKill(t *testing.T) {
 	}
 	if last != 0 {
 		t.Errorf("the shortest log had %d commits, want 0", last)
+	}
+}
+
+// kill copies the files of a running store and says where.
+func kill(t *testing.T, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "heddle.db")
+	for _, suffix := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to+suffix, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// TestPrune admits for longer than repeats are recognised.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := openStore(t, filepath.Join(t.TempDir(), "heddle.db"), Options{Clock: func() time.Time { return now }})
+	const perDay = 4
+	for n := range 100 * perDay {
+		if _, err := s.Admit(t.Context(), ask(1, fmt.Sprint(n))); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(24 * time.Hour / perDay) // between calls: the writer is idle
+	}
+	var rows int64
+	if err := s.read(t.Context(), func(c *conn) (err error) {
+		rows, err = c.number(`SELECT count(*) FROM events`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(state.DedupeFor / (24 * time.Hour) * perDay); rows != want {
+		t.Errorf("%d events are remembered, want %d", rows, want)
 	}
 }
 
@@ -278,18 +312,12 @@ func TestBigFile(t *testing.T) {
 		if _, err := s.Commit(t.Context(), l, state.Batch{Records: []state.Record{{Kind: "a", Data: make([]byte, smallBytes+1)}}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if !clean {
-			c, err := connect(path, "rw")
-			if err != nil {
+		if clean {
+			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.exec(`UPDATE health SET clean = 0`); err != nil {
-				t.Fatal(err)
-			}
-			c.close()
+		} else {
+			path = kill(t, path)
 		}
 		checked := false
 		openStore(t, path, Options{Fault: func(statement string) error {

@@ -102,7 +102,7 @@ func (s *Store) own(ctx context.Context, path string, o Options) (err error) {
 	// not the timestamps. Where there is no such call it stays with fsync.
 	_, _ = driversqlite.Fdatasync(true)
 	s.w.conn, err = connect(path, "rw", "busy_timeout(5000)", "synchronous(FULL)",
-		"wal_autocheckpoint(2000)", "cache_size(-16384)", "temp_store(MEMORY)")
+		"wal_autocheckpoint(2000)", "journal_size_limit(67108864)", "cache_size(-16384)", "temp_store(MEMORY)")
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ CREATE TABLE conversations (
 	epoch      INTEGER NOT NULL,     -- claims ever
 	attempt    INTEGER NOT NULL,     -- claims since the last release
 	ready_at   INTEGER,              -- when it can be claimed: of a leased one the end of the lease
-	pause_at   INTEGER               -- not ready before, whatever arrives
+	pause_at   INTEGER               -- not ready before, while it is not leased
 );
 CREATE INDEX conversations_ready ON conversations (ready_at) WHERE ready_at IS NOT NULL;
 
