@@ -42,7 +42,7 @@ func connect(path, mode string, pragmas ...string) (*conn, error) {
 
 func (c *conn) close() error {
 	for _, s := range c.stmts {
-		s.Close() // its error is that of the last execution, reported then
+		_ = s.Close() // its error is that of the last execution, reported then
 	}
 	return c.raw.Close()
 }
@@ -117,7 +117,7 @@ func (c *conn) begin(sql string, args []any) (driver.Stmt, error) {
 	return stmt, nil
 }
 
-// value is what the driver takes: a zero time and an empty owner are NULL.
+// value is what the driver takes: a zero time is NULL.
 func value(a any) driver.Value {
 	switch a := a.(type) {
 	case int:

@@ -73,11 +73,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 			err = s.addReader(path)
 		}
 	}
-	if err == nil && o.ReadOnly {
+	if err == nil && o.ReadOnly { // an owner has checked it
 		err = s.read(ctx, checkFormat)
 	}
 	if err != nil {
-		s.release()
+		_ = s.release() // what is wrong is known
 		return nil, fmt.Errorf("open store %s: %w", path, err)
 	}
 	if !o.ReadOnly {
@@ -118,7 +118,7 @@ func lockFile(path string) (*os.File, error) {
 		return nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
+		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, state.ErrLocked
 		}
@@ -159,7 +159,8 @@ func (s *Store) shut() error {
 	}
 	<-s.w.stopped
 	_, err := s.w.conn.exec(`UPDATE health SET clean = 1 WHERE n = 1`)
-	return errors.Join(err, s.release())
+	folded := s.w.conn.query(`PRAGMA wal_checkpoint(TRUNCATE)`, func(row) error { return nil })
+	return errors.Join(err, folded, s.release())
 }
 
 // release closes what is open.
@@ -169,7 +170,7 @@ func (s *Store) release() error {
 		errs = append(errs, (<-s.readers).close())
 	}
 	if s.w.conn != nil {
-		errs = append(errs, s.w.conn.query(`PRAGMA wal_checkpoint(TRUNCATE)`, func(row) error { return nil }), s.w.conn.close())
+		errs = append(errs, s.w.conn.close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())

@@ -31,7 +31,7 @@ func testFaults(t *testing.T, h Harness) {
 		}
 		return nil
 	}})
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	w := &walk{kit: &kit{T: t, Store: s, clock: c, ctx: t.Context()}, h: h, ref: mem.Open(c.Now)}
 	try := func(name string, least int, do func(state.Store) (any, error)) any {
 		t.Helper()

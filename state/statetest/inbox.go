@@ -31,9 +31,9 @@ func testAdmit(t *testing.T, h Harness) {
 		"an id in two channels": {[]state.Admit{ask(1, "a"), elsewhere}, []state.Admission{
 			admitted, {Status: state.Admitted, Conversation: state.ConversationID("assistant", elsewhere.Event.Thread)},
 		}},
-		"one act under two ids":                   {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "s")}, []state.Admission{admitted, repeat}},
-		"two acts":                                {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "r")}, []state.Admission{admitted, admitted}},
-		"no second identity":                      {[]state.Admit{ask(1, "a"), ask(1, "b")}, []state.Admission{admitted, admitted}},
+		"one act under two ids": {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "s")}, []state.Admission{admitted, repeat}},
+		"two acts":              {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "r")}, []state.Admission{admitted, admitted}},
+		"no second identity":    {[]state.Admit{ask(1, "a"), ask(1, "b")}, []state.Admission{admitted, admitted}},
 		"an id that is another's second identity": {[]state.Admit{same(ask(1, "a"), "b"), ask(1, "b")}, []state.Admission{admitted, admitted}},
 		"ignored, then the act": {
 			[]state.Admit{ignored(same(ask(1, "a"), "s")), same(ask(1, "b"), "s"), same(ask(1, "a"), "s")},

@@ -193,7 +193,8 @@ func testCommit(t *testing.T, h Harness) {
 		Blobs: []state.Blob{{Name: "fold", Data: []byte("two")}, {Name: "files"}, {Name: "never"}},
 	})
 	records := []state.Record{
-		{Seq: 1, At: at1, Kind: "heard", Data: []byte(`{"a":1}`)}, {Seq: 2, At: at1, Kind: "said", Data: []byte(`2`)},
+		{Seq: 1, At: at1, Kind: "heard", Data: []byte(`{"a":1}`)},
+		{Seq: 2, At: at1, Kind: "said", Data: []byte(`2`)},
 		{Seq: 3, At: at2, Kind: "settled"},
 	}
 	v := k.load(l.Conversation.ID)

@@ -15,7 +15,7 @@ import (
 func bubble(t *testing.T, h Harness, test func(*kit)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := h.Open(t, Options{Now: time.Now})
-		defer s.Close()
+		defer func() { _ = s.Close() }()
 		test(&kit{T: t, Store: s, ctx: t.Context()})
 	})
 }
@@ -101,7 +101,7 @@ func testWait(t *testing.T, h Harness) {
 			k.admit(ask(2, "c"))
 			k.woken("it waits no longer for posts", k.wait(k.ctx, k.WaitReady))
 			k.waits("still no post is there", due)
-			k.Store.Close()
+			_ = k.Store.Close()
 			synctest.Wait()
 			k.fails("waiting when the store was closed", due.err, state.ErrClosed)
 		})
@@ -164,7 +164,7 @@ func testWaitEnds(t *testing.T, h Harness) {
 		l := k.claim()
 		k.commit(l, state.Batch{Posts: []chat.Post{post(1, "p")}})
 		k.woken("many wait for posts", others[1])
-		k.Store.Close()
+		_ = k.Store.Close()
 		k.fails("waiting for conversations of a closed store", k.WaitReady(k.ctx), state.ErrClosed)
 		k.fails("waiting for posts of a closed store", k.WaitDue(k.ctx), state.ErrClosed)
 	})
