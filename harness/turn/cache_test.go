@@ -1,0 +1,164 @@
+package turn
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model/scripted"
+	"github.com/heddlehq/heddle/state"
+)
+
+// reading is a log that counts the records it hands out, and may hand out
+// another checkpoint.
+type reading struct {
+	state.Log
+	mu         sync.Mutex
+	records    int
+	checkpoint func([]byte) []byte
+}
+
+func (r *reading) Load(ctx context.Context, id state.ID, after int64) (state.View, error) {
+	v, err := r.Log.Load(ctx, id, after)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records += len(v.Records)
+	return v, err
+}
+
+func (r *reading) Blob(ctx context.Context, id state.ID, name string) ([]byte, error) {
+	b, err := r.Log.Blob(ctx, id, name)
+	if name == foldBlob && r.checkpoint != nil {
+		b = r.checkpoint(b)
+	}
+	return b, err
+}
+
+func (r *reading) since() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.records
+	r.records = 0
+	return n
+}
+
+// A long conversation is not read again: not by the process that has it in
+// memory, and by another one only from the last checkpoint on.
+func TestLoadReadsOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, plain(), scripted.Play(scripted.Say("ok"), 0))
+	r := &reading{Log: w.store}
+	w.log = r
+	w.restart()
+	for i := range 100 {
+		w.ask("U1", fmt.Sprint("message ", i))
+	}
+	if n := r.since(); n != 0 {
+		t.Errorf("the process that wrote them read %d records", n)
+	}
+	w.restart()
+	w.ask("U1", "last")
+	if n := r.since(); n == 0 || n > 200 {
+		t.Errorf("a new process read %d of 400 records", n)
+	}
+	if n := len(w.request(-1).Messages); n != 201 {
+		t.Errorf("the last request has %d messages", n)
+	}
+}
+
+// A checkpoint is a cache: without it, with a broken one or with one that is
+// not of this log, the model sees the same.
+func TestCheckpointIsOnlyACache(t *testing.T) {
+	t.Parallel()
+	longer := func(b []byte) []byte {
+		f := record.Restore(b)
+		f.Seq += 1000
+		b, err := f.Checkpoint()
+		if err != nil {
+			t.Error(err)
+		}
+		return b
+	}
+	for name, broken := range map[string]func([]byte) []byte{
+		"good": func(b []byte) []byte { return b }, "none": func([]byte) []byte { return nil },
+		"half": func(b []byte) []byte { return b[:len(b)/2] }, "of a longer log": longer,
+		"of another version": func(b []byte) []byte { return bytes.Replace(b, []byte(`"version":1`), []byte(`"version":2`), 1) },
+	} {
+		w := worldOf(t, plain(), scripted.Play(scripted.Say("ok"), 0))
+		for i := range 20 {
+			w.ask("U1", fmt.Sprint("message ", i))
+		}
+		blob, err := w.store.Blob(context.Background(), state.ConversationID("tested", thread), foldBlob)
+		if err != nil || blob == nil {
+			t.Fatalf("no checkpoint was stored: %v", err)
+		}
+		w.log = &reading{Log: w.store, checkpoint: broken}
+		w.restart()
+		w.ask("U1", "last") // the wary provider compares this request with the one before
+		if n := len(w.request(-1).Messages); n != 41 {
+			t.Errorf("%s: the request has %d messages, want 41", name, n)
+		}
+	}
+}
+
+// Folds in memory are bounded by their bytes; the least recently used go first.
+func TestFoldsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := newFolds(100)
+	for i := range 10 {
+		f.put(state.ID(fmt.Sprint(i)), &cached{bytes: 30})
+		if f.bytes > 100 || f.order.Len() != len(f.by) {
+			t.Fatalf("%d bytes in %d folds, %d by name", f.bytes, f.order.Len(), len(f.by))
+		}
+	}
+	f.put("7", f.take("7")) // used again
+	f.put("10", &cached{bytes: 30})
+	var have []bool
+	for _, id := range []state.ID{"6", "7", "8", "9", "10"} {
+		have = append(have, f.take(id) != nil)
+	}
+	if d := cmp.Diff([]bool{false, true, false, true, true}, have); d != "" {
+		t.Errorf("kept (-want +got):\n%s", d)
+	}
+	if f.take("7") != nil || f.bytes != 0 || f.order.Len() != 0 || len(f.by) != 0 {
+		t.Errorf("after all were taken: %d bytes, %d folds", f.bytes, f.order.Len())
+	}
+	f.put("big", &cached{bytes: 101})
+	if f.order.Len() != 0 || f.bytes != 0 {
+		t.Error("what is larger than the bound is kept")
+	}
+}
+
+// Two runs of one conversation, of which one lost its lease, leave one fold.
+func TestFoldPutTwice(t *testing.T) {
+	t.Parallel()
+	f := newFolds(1000)
+	f.put("a", &cached{bytes: 30, saved: 1})
+	f.put("a", &cached{bytes: 40, saved: 2})
+	if f.bytes != 40 || f.order.Len() != 1 || f.take("a").saved != 2 || f.bytes != 0 {
+		t.Errorf("%d bytes, %d folds", f.bytes, f.order.Len())
+	}
+}
+
+// A failed run leaves no fold with what was not committed.
+func TestFailedRunIsNotCached(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, plain(), scripted.Play(scripted.Say("ok"), 0))
+	w.log = &mortal{Log: w.store, dies: at(2, before)}
+	w.restart()
+	w.ask("U1", "one")
+	w.say("U1", "two")
+	if err := w.try(); err == nil {
+		t.Fatal("the commit did not fail")
+	}
+	w.store.Expire()
+	w.run() // by the same engine
+	if got := trace(w.records()); got != "heard rendered said settled:answered heard rendered said settled:answered" {
+		t.Errorf("the log is %s", got)
+	}
+}
