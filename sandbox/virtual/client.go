@@ -32,6 +32,7 @@ type client struct {
 	last    uint64
 	waiting map[uint64]chan reply
 	reason  string // why we killed it
+	ended   bool
 }
 
 // start starts a worker. It has nothing of ours but its two pipes.
@@ -73,7 +74,10 @@ func (c *client) read(out io.Reader) {
 			ch <- rep
 		}
 	}
-	_ = c.cmd.Process.Kill() // it has ended or speaks nonsense
+	_ = killAll(c.cmd.Process) // it has ended or speaks nonsense
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
 	_ = c.cmd.Wait()
 	close(c.done)
 }
@@ -81,11 +85,13 @@ func (c *client) read(out io.Reader) {
 // kill ends the worker; the first reason counts.
 func (c *client) kill(reason string) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.reason == "" {
 		c.reason = reason
 	}
-	c.mu.Unlock()
-	_ = c.cmd.Process.Kill()
+	if !c.ended { // else its id may be another's by now
+		_ = killAll(c.cmd.Process)
+	}
 }
 
 // stop ends the worker and waits for that.

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"os"
 	"runtime/debug"
 	"syscall"
 )
@@ -33,3 +34,6 @@ func apart() *syscall.SysProcAttr {
 
 // ownBinary is the program that runs, even if its file was replaced since.
 func ownBinary() (string, error) { return "/proc/self/exe", nil }
+
+// killAll ends a worker and whatever may run it.
+func killAll(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }

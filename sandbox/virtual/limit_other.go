@@ -20,3 +20,6 @@ func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 // ownBinary is the file of the program that runs.
 func ownBinary() (string, error) { return os.Executable() }
+
+// killAll ends a worker.
+func killAll(p *os.Process) error { return p.Kill() }

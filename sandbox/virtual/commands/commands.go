@@ -55,11 +55,11 @@ func Run(ctx context.Context, c Call) int {
 	c.Stdin = guardedReader{ctx, c.Stdin}
 	c.out = bufio.NewWriter(guardedWriter{ctx, c.Stdout})
 	code := run(&c)
-	if err := c.out.Flush(); err != nil && code == 0 {
-		if !errors.Is(err, syscall.EPIPE) {
+	if err := c.out.Flush(); err != nil {
+		if !errors.Is(err, syscall.EPIPE) && ctx.Err() == nil {
 			c.errorf("write error: %s", why(err))
 		}
-		code = 1
+		code = max(code, 1)
 	}
 	return code
 }
@@ -170,8 +170,11 @@ func (c *Call) each(names []string, fn func(name string, r io.Reader) error) int
 		if err == nil {
 			err = fn(name, r)
 		}
-		if errors.Is(err, errStop) || errors.Is(err, syscall.EPIPE) {
+		if errors.Is(err, errStop) {
 			break
+		}
+		if err != nil && c.out.Flush() != nil { // it was the output; Run tells
+			return 1
 		}
 		if err != nil {
 			c.errorf("%s: %s", name, why(err))

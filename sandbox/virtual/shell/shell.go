@@ -30,7 +30,7 @@ const (
 	maxFrames     = 6000     // of the interpreter's stack: some 600 calls deep
 	maxGoroutines = 5000     // jobs and pipes at once
 	maxShells     = 20       // scripts that run scripts
-	maxWritten    = 32 << 20 // bytes that one command writes into a variable
+	maxWritten    = 32 << 20 // bytes that one command writes to a variable or the output
 )
 
 // A Shell runs scripts over one tree. Scripts may run at once.
@@ -354,7 +354,7 @@ type countedWriter struct {
 
 func (c *countedWriter) Write(p []byte) (int, error) {
 	if c.n += len(p); c.most > 0 && c.n > c.most {
-		return 0, errors.New("too much output for a variable")
+		return 0, fmt.Errorf("more than %d MiB from one command", c.most>>20)
 	}
 	n, err := c.w.Write(p)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
