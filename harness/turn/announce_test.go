@@ -279,7 +279,7 @@ func (r *reader) compare(p, before *plan, changed []string) error {
 func TestReconcilerAgainstReference(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 190))
-	for sequence := range 100_000 {
+	for sequence := range 100_000 / thorough {
 		p := &plan{}
 		f := &record.Fold{}
 		know := &reader{tools: map[string]bool{}, skills: map[string]bool{}}
