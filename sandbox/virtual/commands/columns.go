@@ -123,11 +123,14 @@ func paste(c *Call) int {
 		columns = append(columns, splitLines(data))
 		return err
 	})
+	if code != 0 {
+		return code
+	}
 	if stdin >= 0 { // several "-" take its lines in turns
 		all := columns[stdin]
 		var at []int
 		for i, name := range f.args {
-			if name == "-" && i < len(columns) {
+			if name == "-" {
 				at, columns[i] = append(at, i), nil
 			}
 		}
@@ -246,84 +249,6 @@ func comm(c *Call) int {
 	return 0
 }
 
-func join(c *Call) int {
-	f, ok := c.flags("t: 1: 2: j: a: v: i o: e:")
-	if !ok || len(f.args) != 2 {
-		return c.usage("two files are needed")
-	}
-	if f.has("o") || f.has("e") {
-		return c.usage("-o and -e are not supported")
-	}
-	both, ok0 := f.num("j", 1)
-	k1, ok1 := f.num("1", both)
-	k2, ok2 := f.num("2", both)
-	if !ok0 || !ok1 || !ok2 || k1 < 1 || k2 < 1 {
-		return c.usage("not a field number")
-	}
-	sep := f.str("t", " ")
-	split := func(line string) []string {
-		if f.has("t") {
-			return strings.Split(line, sep)
-		}
-		return strings.Fields(line)
-	}
-	var sides [][][]string
-	if code := c.each(f.args, func(_ string, r io.Reader) error {
-		data, err := slurp(r)
-		var rows [][]string
-		for _, line := range splitLines(data) {
-			rows = append(rows, split(line))
-		}
-		sides = append(sides, rows)
-		return err
-	}); code != 0 {
-		return code
-	}
-	key := func(row []string, k int) string {
-		if k > len(row) {
-			return ""
-		}
-		if f.has("i") {
-			return strings.ToLower(row[k-1])
-		}
-		return row[k-1]
-	}
-	others := func(row []string, k int) []string {
-		if k > len(row) {
-			return row
-		}
-		return slices.Concat(row[:k-1], row[k:])
-	}
-	alone := func(side string, row []string, k int) {
-		if f.str("a", "") == side || f.str("v", "") == side {
-			c.printf("%s\n", strings.Join(append([]string{key(row, k)}, others(row, k)...), sep))
-		}
-	}
-	byKey := map[string][]int{}
-	for i, row := range sides[1] {
-		byKey[key(row, k2)] = append(byKey[key(row, k2)], i)
-	}
-	used := make([]bool, len(sides[1]))
-	for _, row := range sides[0] {
-		matches := byKey[key(row, k1)]
-		for _, i := range matches {
-			used[i] = true
-			if !f.has("v") {
-				c.printf("%s\n", strings.Join(slices.Concat([]string{row[min(k1, len(row))-1]}, others(row, k1), others(sides[1][i], k2)), sep))
-			}
-		}
-		if len(matches) == 0 {
-			alone("1", row, k1)
-		}
-	}
-	for i, row := range sides[1] {
-		if !used[i] {
-			alone("2", row, k2)
-		}
-	}
-	return 0
-}
-
 func tr(c *Call) int {
 	f, ok := c.flags("+d|delete s|squeeze-repeats c|C|complement t|truncate-set1")
 	if !ok {
@@ -430,13 +355,13 @@ func trSet(s string) ([]rune, error) {
 	var out []rune
 	for s != "" {
 		if strings.HasPrefix(s, "[:") {
-			if end := strings.Index(s, ":]"); end > 0 {
-				set, ok := classes[s[2:end]]
+			if name, rest, closed := strings.Cut(s[2:], ":]"); closed {
+				set, ok := classes[name]
 				if !ok {
-					return nil, fmt.Errorf("invalid character class '%s'", s[2:end])
+					return nil, fmt.Errorf("invalid character class '%s'", name)
 				}
 				more, _ := trSet(set) // classes are well formed
-				out, s = append(out, more...), s[end+2:]
+				out, s = append(out, more...), rest
 				continue
 			}
 		}

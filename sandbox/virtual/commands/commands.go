@@ -46,7 +46,7 @@ type command func(c *Call) int
 // Run runs the command that Args[0] names and returns its exit status, 127 if
 // there is none. It ends soon after ctx ends.
 func Run(ctx context.Context, c Call) int {
-	run := lookup(path.Base(c.Args[0]))
+	run := table[path.Base(c.Args[0])]
 	if run == nil {
 		fmt.Fprintf(c.Stderr, "%s: command not found\n", c.Args[0])
 		return 127
@@ -65,7 +65,7 @@ func Run(ctx context.Context, c Call) int {
 }
 
 // Known reports whether there is a command of that name.
-func Known(name string) bool { return lookup(name) != nil }
+func Known(name string) bool { return table[name] != nil }
 
 // A guardedReader fails once its context has ended.
 type guardedReader struct {
@@ -128,6 +128,12 @@ func Abs(dir, name string) string {
 		return name
 	}
 	return path.Join(dir, name)
+}
+
+// exists reports whether a path leads to a file.
+func (c *Call) exists(name string) bool {
+	_, err := c.FS.Stat(c.abs(name))
+	return err == nil
 }
 
 // open opens an input; "-" is the standard input.

@@ -257,9 +257,18 @@ func (g *grepRun) search(file string, r io.Reader) error {
 		}
 		return nil
 	})
-	if err != nil && err != errStop {
-		return err
+	if err == errStop {
+		err = nil
 	}
+	if err == nil {
+		g.total(file, count)
+	}
+	return err
+}
+
+// total prints what is said once per file.
+func (g *grepRun) total(file string, count int) {
+	f, c := g.f, g.c
 	switch {
 	case f.has("q"):
 	case f.has("l") && count > 0, f.has("L") && count == 0:
@@ -272,7 +281,6 @@ func (g *grepRun) search(file string, r io.Reader) error {
 		}
 		c.printf("%d\n", count)
 	}
-	return nil
 }
 
 // match returns the spans that match in a line.

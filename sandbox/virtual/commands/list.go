@@ -321,14 +321,6 @@ func du(c *Call) int {
 	return code
 }
 
-func df(c *Call) int {
-	used, files := c.FS.Usage()
-	c.printf("Filesystem 1K-blocks  Used Available Use%% Mounted on\nmemory     %9d %5d %9d %3d%% /\n",
-		memfs.MaxBytes>>10, used>>10, (memfs.MaxBytes-used)>>10, used*100/memfs.MaxBytes)
-	_ = files
-	return 0
-}
-
 func date(c *Call) int {
 	format, when, args := "%a %b %e %H:%M:%S %Z %Y", c.Now().UTC(), c.Args
 	for i, arg := range args { // -I takes its value attached only

@@ -353,8 +353,9 @@ func yes(c *Call) int {
 	if len(c.Args) > 1 {
 		line = strings.Join(c.Args[1:], " ")
 	}
+	block := strings.Repeat(line+"\n", 1+4096/(len(line)+1))
 	for {
-		if _, err := c.out.WriteString(line + "\n"); err != nil {
+		if _, err := c.out.WriteString(block); err != nil {
 			return 1
 		}
 	}

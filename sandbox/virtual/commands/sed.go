@@ -281,7 +281,7 @@ func (s *sedRun) list(cmds []*sedCommand, from sedPlace) (sedFlow, string) {
 		if len(from) > 0 && i < from[0] {
 			continue
 		}
-		if s.steps++; s.steps%256 == 0 && s.c.ctx.Err() != nil {
+		if s.steps++; (s.steps%256 == 0 || len(s.space) > 64<<10) && s.c.ctx.Err() != nil {
 			s.fail(s.c.ctx.Err())
 		}
 		if s.err != nil {

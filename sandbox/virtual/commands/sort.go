@@ -83,20 +83,25 @@ func sortLines(c *Call) int {
 	if f.has("u") {
 		list = slices.CompactFunc(list, func(a, b string) bool { return compare(a, b) == 0 })
 	}
-	var out io.Writer = c.out
-	if f.has("o") {
-		w, err := c.create(f.str("o", ""), false)
-		if err != nil {
-			return c.usage("%s: %s", f.str("o", ""), why(err))
-		}
-		out = w
-	}
+	return c.sorted(f, list)
+}
+
+// sorted writes the result, to the file of -o if that is given.
+func (c *Call) sorted(f *flags, list []string) int {
 	text := strings.Join(list, "\n")
 	if len(list) > 0 {
 		text += "\n"
 	}
-	if _, err := io.WriteString(out, text); err != nil && f.has("o") {
-		return c.usage("%s", why(err))
+	if !f.has("o") {
+		c.printf("%s", text)
+		return 0
+	}
+	w, err := c.create(f.str("o", ""), false)
+	if err == nil {
+		_, err = io.WriteString(w, text)
+	}
+	if err != nil {
+		return c.usage("%s: %s", f.str("o", ""), why(err))
 	}
 	return 0
 }

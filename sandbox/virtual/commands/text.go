@@ -474,7 +474,7 @@ func fold(c *Call) int {
 }
 
 func expand(c *Call) int {
-	f, ok := c.flags("t|tabs: i|initial a|all first-only")
+	f, ok := c.flags("t|tabs: i|initial")
 	if !ok {
 		return 2
 	}
@@ -484,10 +484,6 @@ func expand(c *Call) int {
 	}
 	return c.each(f.args, func(_ string, r io.Reader) error {
 		return lines(r, '\n', func(line []byte, nl bool) error {
-			if c.name() == "unexpand" {
-				c.line(unexpanded(line, width, f.has("a")), nl)
-				return nil
-			}
 			col := 0
 			for _, ch := range string(line) {
 				if ch == '\t' {
@@ -503,34 +499,6 @@ func expand(c *Call) int {
 			return nil
 		})
 	})
-}
-
-// unexpanded makes tabs of leading spaces, or of all runs of spaces.
-func unexpanded(line []byte, width int, all bool) []byte {
-	var out []byte
-	col, blanks, leading := 0, 0, true
-	flush := func() {
-		out = append(out, strings.Repeat(" ", blanks)...)
-		blanks = 0
-	}
-	for _, b := range line {
-		if b == ' ' && (leading || all) {
-			blanks++
-			if col++; col%width == 0 && blanks > 1 {
-				out = append(out, '\t')
-				blanks = 0
-			}
-			continue
-		}
-		flush()
-		leading = leading && b == '\t'
-		out = append(out, b)
-		if col++; b == '\t' {
-			col = (col + width - 1) / width * width
-		}
-	}
-	flush()
-	return out
 }
 
 func tee(c *Call) int {
