@@ -2,8 +2,11 @@ package model
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
+	"charm.land/catwalk/pkg/catwalk"
 	"charm.land/catwalk/pkg/embedded"
 )
 
@@ -43,6 +46,8 @@ var catalog = sync.OnceValue(func() map[string]Spec {
 				// to the cache, "out cached" that of reading from it.
 				CacheWrite: m.CostPer1MInCached,
 				CacheRead:  m.CostPer1MOutCached,
+				Thinking:   levels(p.Type, m),
+				Images:     m.SupportsImages,
 				Known:      true,
 			}
 			if s.Window <= 0 {
@@ -68,6 +73,25 @@ var catalog = sync.OnceValue(func() map[string]Spec {
 	}
 	return specs
 })
+
+// levels are those of ours that a model takes. Without a list of its own, a
+// model that thinks is given a budget, which knows all of them. Off is a word of
+// the provider's that its list must hold, but Anthropic's models think only if
+// they are asked to.
+func levels(provider catwalk.Type, m catwalk.Model) string {
+	all := []string{string(ThinkOff), string(ThinkLow), string(ThinkMedium), string(ThinkHigh)}
+	switch {
+	case !m.CanReason:
+		return ""
+	case len(m.ReasoningLevels) == 0:
+		return strings.Join(all, " ")
+	}
+	off := provider == catwalk.TypeAnthropic || slices.Contains(m.ReasoningLevels, "none") ||
+		provider == catwalk.TypeGoogle && slices.Contains(m.ReasoningLevels, "minimal")
+	return strings.Join(slices.DeleteFunc(all, func(l string) bool {
+		return !slices.Contains(m.ReasoningLevels, l) && (l != string(ThinkOff) || !off)
+	}), " ")
+}
 
 var date = regexp.MustCompile(`-20\d\d-?\d\d-?\d\d$`)
 

@@ -25,7 +25,24 @@ type Request struct {
 	Tools     []Tool // in the order given: order is part of the provider's prompt cache
 	Messages  []Message
 	MaxTokens int // most tokens to answer, 0 for the provider's default
+	// Thinking is how much the model is to think. A codec sends it as it is:
+	// Spec.Fit makes it one that the model takes.
+	Thinking Thinking
+	// CacheKey names the conversation to providers that route requests of one
+	// key to one cache, "" for none; its first 64 bytes count. It is no secret.
+	CacheKey string
 }
+
+// Thinking is how much a model thinks before it answers.
+type Thinking string
+
+// The levels. The zero value leaves it to the provider.
+const (
+	ThinkOff    Thinking = "off"
+	ThinkLow    Thinking = "low"
+	ThinkMedium Thinking = "medium"
+	ThinkHigh   Thinking = "high"
+)
 
 // A Tool is a definition the model may call.
 type Tool struct {
@@ -60,6 +77,7 @@ const (
 	Reasoning PartKind = "reasoning" // Text (may be empty), Opaque, From
 	Call      PartKind = "call"      // CallID, Name, Args
 	Result    PartKind = "result"    // CallID, Name, Text, Failed
+	Image     PartKind = "image"     // Media, and Data or Ref; from people and tools, in User and Results
 )
 
 // A Part is a piece of a message.
@@ -77,6 +95,12 @@ type Part struct {
 	// then {}. The harness answers such a call with an error and runs nothing.
 	BadArgs string `json:"bad_args,omitempty"`
 	Failed  bool   `json:"failed,omitempty"` // of a result
+	// Of an image: its media type, and its bytes or where they are kept. Who
+	// makes a request fills in the bytes, at most 3 MiB each; an image without
+	// them, or of a type a provider does not take, is told as missing.
+	Media string `json:"media,omitempty"` // "image/png"
+	Data  []byte `json:"data,omitempty"`
+	Ref   string `json:"ref,omitempty"`
 }
 
 // A Delta is a piece of an answer as it arrives.

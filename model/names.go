@@ -32,7 +32,9 @@ type Spec struct {
 	Out        float64
 	CacheRead  float64
 	CacheWrite float64
-	Known      bool // false: the figures are safe defaults
+	Thinking   string // the levels it takes, lowest first: "off low medium high"; "" for none
+	Images     bool   // it can look at images
+	Known      bool   // false: the figures are safe defaults
 }
 
 // NewNames checks every alias: its target must be "provider/model" with one of

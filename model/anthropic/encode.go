@@ -14,6 +14,8 @@ type request struct {
 	Model     string    `json:"model"`
 	MaxTokens int       `json:"max_tokens"`
 	Stream    bool      `json:"stream"`
+	Thinking  *thinking `json:"thinking,omitempty"`
+	Output    *output   `json:"output_config,omitempty"`
 	Tools     []tool    `json:"tools,omitempty"`
 	System    []block   `json:"system,omitempty"`
 	Messages  []message `json:"messages"`
@@ -31,7 +33,7 @@ type message struct {
 	Content []any  `json:"content"` // *block, or a reasoning block as json.RawMessage
 }
 
-// A block is a piece of content: text, a call or a result.
+// A block is a piece of content: text, an image, a call or a result.
 type block struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`
@@ -41,7 +43,14 @@ type block struct {
 	ToolUseID string          `json:"tool_use_id,omitempty"`
 	Content   string          `json:"content,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
+	Source    *source         `json:"source,omitempty"`
 	Cache     *cache          `json:"cache_control,omitempty"`
+}
+
+type source struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"`
 }
 
 type cache struct {
@@ -50,62 +59,58 @@ type cache struct {
 
 func (p *Provider) encode(r model.Request) ([]byte, error) {
 	out := request{Model: r.Model, MaxTokens: r.MaxTokens, Stream: true}
-	if out.MaxTokens <= 0 {
-		out.MaxTokens = defaultMaxTokens
-	}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{Name: t.Name, Description: t.Doc, InputSchema: wire.Schema(t)})
 	}
 	if strings.TrimSpace(r.System) != "" {
 		out.System = []block{{Type: "text", Text: r.System}}
 	}
-	out.Messages = messages(r.Messages, p.opt.Name+"/"+r.Model)
+	talk := wire.Talk(r.Messages, p.opt.Name+"/"+r.Model)
+	out.Messages = messages(talk)
+	think(&out, r.Thinking, talk)
+	if out.MaxTokens <= 0 {
+		out.MaxTokens = defaultMaxTokens
+	}
 	mark(&out)
 	return wire.Encode(out)
 }
 
 // messages merges neighbours of one role, as the format wants the roles to
 // alternate: results, and what is said after them, are one user message.
-func messages(in []model.Message, from string) []message {
-	out := make([]message, 0, len(in))
-	for _, m := range in {
+func messages(talk []model.Message) []message {
+	out := make([]message, 0, len(talk))
+	for _, m := range talk {
 		role := "user"
 		if m.Role == model.Assistant {
 			role = "assistant"
 		}
+		if len(out) == 0 || out[len(out)-1].Role != role {
+			out = append(out, message{Role: role})
+		}
+		last := &out[len(out)-1]
 		for _, p := range m.Parts {
-			b := encodePart(p, from)
-			if b == nil {
-				continue
-			}
-			if len(out) == 0 || out[len(out)-1].Role != role {
-				out = append(out, message{Role: role})
-			}
-			last := &out[len(out)-1]
-			last.Content = append(last.Content, b)
+			last.Content = append(last.Content, encodePart(p))
 		}
 	}
 	return out
 }
 
-// encodePart is nil for what must not be sent: blank text, which is refused,
-// and reasoning of another model, whose signature would not be valid.
-func encodePart(p model.Part, from string) any {
-	switch {
-	case p.Kind == model.Text && strings.TrimSpace(p.Text) != "":
-		return &block{Type: "text", Text: p.Text}
-	case p.Kind == model.Reasoning && p.From == from && len(p.Opaque) > 0:
+func encodePart(p model.Part) any {
+	switch p.Kind {
+	case model.Reasoning:
 		return p.Opaque
-	case p.Kind == model.Call:
+	case model.Image:
+		return &block{Type: "image", Source: &source{Type: "base64", MediaType: p.Media, Data: p.Data}}
+	case model.Call:
 		return &block{Type: "tool_use", ID: wire.CallID(p.CallID), Name: p.Name, Input: wire.Args(p)}
-	case p.Kind == model.Result:
+	case model.Result:
 		text := p.Text
 		if p.Failed && text == "" { // refused
 			text = "failed"
 		}
 		return &block{Type: "tool_result", ToolUseID: wire.CallID(p.CallID), Content: text, IsError: p.Failed}
 	}
-	return nil
+	return &block{Type: "text", Text: p.Text}
 }
 
 // mark asks the provider to cache what the next step sends again. The prefix is

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,11 +45,14 @@ func request(t *testing.T, c Codec) {
 	}
 	golden(t, c.Golden, got)
 	prefix := ""
-	for n := 1; n <= len(r.Messages); n++ {
-		r.Messages = Request().Messages[:n]
+	for n := range len(Request().Messages) {
+		r.Messages = Request().Messages[:n+1]
+		if open(r.Messages[n]) {
+			continue // the calls would be closed by failed results
+		}
 		whole := mark.ReplaceAllString(body(t, c, r), "")
 		if !strings.HasPrefix(whole, prefix) {
-			t.Fatalf("message %d changed what came before:\n%s\n%s", n, prefix, whole)
+			t.Fatalf("message %d changed what came before:\n%s\n%s", n+1, prefix, whole)
 		}
 		prefix = strings.TrimRight(whole, "]}")
 	}
@@ -56,6 +60,11 @@ func request(t *testing.T, c Codec) {
 	if e := failed(t, err); e.Fault != model.Invalid {
 		t.Errorf("a schema that is no JSON: %v", e)
 	}
+}
+
+// open says whether a message holds calls, which the next one answers.
+func open(m model.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p model.Part) bool { return p.Kind == model.Call })
 }
 
 func golden(t *testing.T, name, got string) {

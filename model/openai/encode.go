@@ -15,6 +15,8 @@ type request struct {
 	StreamOptions       streamOptions `json:"stream_options"`
 	MaxTokens           int           `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
+	PromptCacheKey      string        `json:"prompt_cache_key,omitempty"`
 	Tools               []tool        `json:"tools,omitempty"`
 	Messages            []message     `json:"messages"`
 }
@@ -35,11 +37,21 @@ type function struct {
 }
 
 type message struct {
-	Role       string  `json:"role"`
-	ToolCallID string  `json:"tool_call_id,omitempty"`
-	Content    *string `json:"content"` // null beside calls
+	Role       string `json:"role"`
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	Content    any    `json:"content"` // a string, []content with an image, or null beside calls
 	carry
 	ToolCalls []call `json:"tool_calls,omitempty"`
+}
+
+type content struct {
+	Type     string    `json:"type"`
+	Text     string    `json:"text,omitempty"`
+	ImageURL *imageURL `json:"image_url,omitempty"`
+}
+
+type imageURL struct {
+	URL string `json:"url"`
 }
 
 // carry is the reasoning of compatible servers, under the name its server uses.
@@ -65,56 +77,67 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 	out := request{Model: r.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true}}
 	// OpenAI refuses max_tokens for its newer models; most other servers know only that.
 	if p.own {
-		out.MaxCompletionTokens = r.MaxTokens
+		out.MaxCompletionTokens, out.PromptCacheKey = r.MaxTokens, wire.CacheKey(r)
 	} else {
 		out.MaxTokens = r.MaxTokens
+	}
+	out.ReasoningEffort = string(r.Thinking)
+	if r.Thinking == model.ThinkOff {
+		out.ReasoningEffort = "none"
 	}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{Type: "function", Function: function{Name: t.Name, Description: t.Doc, Parameters: wire.Schema(t)}})
 	}
 	out.Messages = make([]message, 0, len(r.Messages)+1)
 	if r.System != "" {
-		out.Messages = append(out.Messages, message{Role: "system", Content: &r.System})
+		out.Messages = append(out.Messages, message{Role: "system", Content: r.System})
 	}
-	from := p.opt.Name + "/" + r.Model
-	for _, m := range r.Messages {
-		out.Messages = appendMessage(out.Messages, m, from)
+	for _, m := range wire.Talk(r.Messages, p.opt.Name+"/"+r.Model) {
+		out.Messages = appendMessage(out.Messages, m)
 	}
 	return wire.Encode(out)
 }
 
-func appendMessage(out []message, m model.Message, from string) []message {
+func appendMessage(out []message, m model.Message) []message {
 	switch m.Role {
 	case model.Results:
 		for _, p := range m.Parts {
-			if p.Kind != model.Result {
-				continue
-			}
 			text := p.Text
 			if p.Failed { // this format has no field for it
 				text = "Error: " + text
 			}
-			out = append(out, message{Role: "tool", ToolCallID: wire.CallID(p.CallID), Content: &text})
+			out = append(out, message{Role: "tool", ToolCallID: wire.CallID(p.CallID), Content: text})
 		}
+		return out
 	case model.Assistant:
 		a := message{Role: "assistant"}
 		if text := wire.Join(m.Parts); text != "" {
-			a.Content = &text
+			a.Content = text
 		}
 		for _, p := range m.Parts {
-			switch {
-			case p.Kind == model.Call:
+			switch p.Kind {
+			case model.Call:
 				a.ToolCalls = append(a.ToolCalls, call{ID: wire.CallID(p.CallID), Type: "function", Function: callFunction{Name: p.Name, Arguments: string(wire.Args(p))}})
-			case p.Kind == model.Reasoning && p.From == from:
+			case model.Reasoning:
 				_ = json.Unmarshal(p.Opaque, &a.carry) // what is not ours to read is not sent
 			}
 		}
-		if a.Content != nil || a.ToolCalls != nil {
-			out = append(out, a)
-		}
-	default:
-		if text := wire.Join(m.Parts); text != "" {
-			out = append(out, message{Role: "user", Content: &text})
+		return append(out, a)
+	}
+	u := message{Role: "user", Content: wire.Join(m.Parts)}
+	if wire.HasImage(m.Parts) {
+		u.Content = contents(m.Parts)
+	}
+	return append(out, u)
+}
+
+func contents(parts []model.Part) []content {
+	var out []content
+	for _, p := range parts {
+		if p.Kind == model.Image {
+			out = append(out, content{Type: "image_url", ImageURL: &imageURL{URL: wire.DataURL(p)}})
+		} else {
+			out = append(out, content{Type: "text", Text: p.Text})
 		}
 	}
 	return out
