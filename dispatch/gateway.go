@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -79,24 +81,28 @@ func New(o Options) *Gateway {
 
 // Run serves until ctx ends, then drains: readiness turns false, running turns
 // stop at their next step boundary, what is due is posted, and deliveries are
-// taken to the last. A gateway runs once. It fails with ErrDrainTimeout if
-// turns had to be cut off, and with the listener's error.
+// taken until no turn runs. A gateway runs once. It fails with ErrDrainTimeout
+// if turns had to be cut off, and with the listener's error.
 func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(g.Logger.Handler(), slog.LevelWarn)}
+	base := context.WithoutCancel(ctx)
+	work, cutWork := context.WithCancelCause(base)
+	defer cutWork(nil)
+	posting, stopPosting := context.WithCancel(base)
+	defer stopPosting()
+	flush, cutFlush := context.WithCancel(base)
+	defer cutFlush()
 
-	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(ErrDraining)
-	var claims, posts, aside sync.WaitGroup
+	var claims, posts, others sync.WaitGroup
 	for range claimers {
-		claims.Go(func() { g.claimLoop(hard) })
+		claims.Go(func() { g.claimLoop(work) })
 	}
-	out, stopOut := context.WithCancel(hard)
-	defer stopOut()
-	posts.Go(func() { g.postLoop(out) })
-	aside.Go(func() { g.tally.run(hard) })
+	posts.Go(func() { g.postLoop(flush, posting) })
+	others.Go(func() { g.tally.run(flush) })
+	served := make(chan error, 1)
+	others.Go(func() { served <- srv.Serve(ln) })
 
 	var err error
 	select {
@@ -109,19 +115,42 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
 	claims.Wait()
 	if !waitFor(&g.turns, g.Drain) {
 		err = errors.Join(err, ErrDrainTimeout)
-		cut(ErrDraining)
+		cutWork(ErrDraining)
 		g.turns.Wait()
 	}
-	stopOut()
+	stopPosting()
+	defer time.AfterFunc(flushTime, cutFlush).Stop()
+	g.shutdown(base, srv)
 	posts.Wait()
-	shut, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer done()
-	if serr := srv.Shutdown(shut); serr != nil {
-		g.Logger.Warn("connections cut off", "err", serr)
-	}
-	cut(ErrDraining)
-	aside.Wait()
+	cutFlush()
+	others.Wait()
 	return err
+}
+
+// shutdown lets requests under way end, those that take too long not.
+func (g *Gateway) shutdown(ctx context.Context, srv *http.Server) {
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		g.Logger.Warn("connections cut off", "err", err)
+		_ = srv.Close() // they are told by its being closed
+	}
+}
+
+var errPanic = errors.New("panicked")
+
+// guard runs f. A panic in it is logged with its stack and becomes errPanic:
+// one bad delivery, turn or post must not end the others. What it panicked
+// with may hold people's words and is not logged, unless it is Go's own.
+func guard[T any](log *slog.Logger, f func() (T, error)) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault, _ := p.(runtime.Error)
+			log.Error("recovered from a panic", "err", fault, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	return f()
 }
 
 // waitFor waits for a group, at most for a time; it says whether the group ended.

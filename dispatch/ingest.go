@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +39,8 @@ func (g *Gateway) Handler() http.Handler {
 			continue
 		}
 		for _, r := range w.Routes() {
-			e.Any("/"+w.Name()+"/"+r.Name, func(c echo.Context) error { return g.receive(c, w, r) })
+			// Registered for what no method matches, so for all: receive refuses by method itself.
+			e.RouteNotFound("/"+w.Name()+"/"+r.Name, func(c echo.Context) error { return g.receive(c, w, r) })
 		}
 	}
 	e.GET("/livez", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
@@ -58,7 +60,7 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 	if err != nil || !slices.Contains(r.MediaTypes, media) || len(req.Header.Values("Content-Type")) != 1 {
 		return g.refuse(c, w, http.StatusUnsupportedMediaType, "media type")
 	}
-	if enc := req.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+	if enc := strings.Join(req.Header.Values("Content-Encoding"), ","); enc != "" && enc != "identity" {
 		return g.refuse(c, w, http.StatusUnsupportedMediaType, "content encoding")
 	}
 	body, err := readBody(req, r.MaxBytes)
@@ -69,7 +71,7 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 	case err != nil:
 		return g.refuse(c, w, http.StatusBadRequest, "body not read")
 	}
-	in, err := w.Receive(r.Name, req.Header, body, g.Clock())
+	in, err := guard(g.Logger, func() (channels.Inbound, error) { return w.Receive(r.Name, req.Header, body, g.Clock()) })
 	if err != nil {
 		g.Logger.Debug("delivery refused", "channel", w.Name(), "err", err)
 	}
@@ -78,6 +80,8 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 		return g.refuse(c, w, http.StatusUnauthorized, "not verified")
 	case errors.Is(err, channels.ErrStale):
 		return g.refuse(c, w, http.StatusUnauthorized, "outside the time window")
+	case errors.Is(err, errPanic):
+		return g.refuse(c, w, http.StatusInternalServerError, "panicked")
 	case err != nil:
 		return g.refuse(c, w, http.StatusBadRequest, "malformed")
 	}
@@ -116,11 +120,6 @@ func readBody(req *http.Request, limit int64) ([]byte, error) {
 	if req.ContentLength > limit {
 		return nil, errTooLarge
 	}
-	if n := req.ContentLength; n >= 0 {
-		body := make([]byte, n)
-		_, err := io.ReadFull(req.Body, body)
-		return body, err
-	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, limit+1))
 	if int64(len(body)) > limit {
 		return nil, errTooLarge
@@ -153,7 +152,8 @@ func (g *Gateway) readyz(c echo.Context) error {
 	ok, fresh := h.ok, g.Clock().Sub(h.at) < time.Second
 	h.mu.Unlock()
 	if !fresh {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), time.Second)
+		// Who hangs up must not make the store look broken to others.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), time.Second)
 		defer cancel()
 		err := g.Store.Check(ctx)
 		if ok = err == nil; !ok {

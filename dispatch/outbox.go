@@ -15,51 +15,49 @@ const (
 	senders    = 64               // posts under way at once
 	postLease  = time.Minute      // of a claimed post
 	postTime   = 30 * time.Second // of one request
-	shortWait  = 2 * time.Second  // a wait that is not worth giving the claim back
 	postTries  = 20               // attempts before a post is dead: about an hour and a half
 	maxBackoff = 10 * time.Minute
+	flushTime  = 5 * time.Second // of posting after a stop
 )
 
-// postLoop claims due posts and sends them until ctx ends; then it goes on for
-// as long as posts are due at once, at most flushTime.
-func (g *Gateway) postLoop(ctx context.Context) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	free := make(chan struct{}, senders)
-	final, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(flushTime, cancel) })
-	defer stop()
-	for final.Err() == nil {
-		free <- struct{}{}
-		<-free // at least one is free now
-		effects, err := g.Store.ClaimPosts(final, g.Owner, cap(free)-len(free), postLease)
-		if err != nil && ctx.Err() == nil {
-			g.Logger.Warn("claim of posts failed", "err", err)
-			sleep(ctx, time.Second)
-			continue
-		}
+// postLoop claims due posts and sends them until soft ends. Then it goes on for
+// as long as posts are due at once, each thread to its last, until hard ends.
+func (g *Gateway) postLoop(hard, soft context.Context) {
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	slots := make(chan struct{}, senders) // filled by this goroutine only
+	start := func() (int, error) {
+		effects, err := g.Store.ClaimPosts(hard, g.Owner, cap(slots)-len(slots), postLease)
 		for _, e := range effects {
-			free <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-free }()
-				g.post(final, e)
+			slots <- struct{}{}
+			sending.Go(func() {
+				defer func() { <-slots }()
+				g.post(hard, e)
 			})
 		}
-		if len(effects) > 0 {
-			continue
+		return len(effects), err
+	}
+	for soft.Err() == nil {
+		select { // until one is free
+		case slots <- struct{}{}:
+			<-slots
+		case <-soft.Done():
 		}
-		if ctx.Err() != nil {
-			if wg.Wait(); len(free) == 0 && err == nil {
-				return
-			}
+		n, err := start()
+		if n == 0 && err == nil {
+			err = g.Store.WaitDue(soft)
 		}
-		_ = g.Store.WaitDue(ctx)
+		if err != nil && soft.Err() == nil {
+			g.Logger.Warn("claim of posts failed", "err", err)
+			sleep(soft, time.Second)
+		}
+	}
+	for again := true; again; sending.Wait() {
+		busy := len(slots) > 0 // the next post of a thread is due when the one before has ended
+		n, _ := start()
+		again = busy || n > 0
 	}
 }
-
-// flushTime bounds posting after a stop.
-const flushTime = 5 * time.Second
 
 // post brings one claimed post a step further and settles the claim.
 func (g *Gateway) post(ctx context.Context, e state.Effect) {
@@ -91,10 +89,8 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
-	if wait := g.pace.wait(e.Post.Thread); wait > shortWait {
+	if wait := g.pace.wait(e.Post.Thread); wait > 0 {
 		return g.later(wait, "room is limited", e.DoubtAt)
-	} else if wait > 0 && !sleep(ctx, wait) {
-		return g.later(0, "stopping", e.DoubtAt)
 	}
 	if !e.DoubtAt.IsZero() {
 		if o, done := g.look(ctx, s, e); done {
@@ -102,7 +98,7 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 		}
 	}
 	began := g.Clock()
-	ref, err := s.Send(ctx, e.Post)
+	ref, err := guard(g.Logger, func() (string, error) { return s.Send(ctx, e.Post) })
 	if err == nil {
 		return state.Outcome{State: state.Sent, Ref: ref}
 	}
@@ -119,7 +115,7 @@ func (g *Gateway) look(ctx context.Context, s channels.Sender, e state.Effect) (
 	if !ok {
 		return state.Outcome{State: state.Dead, Reason: "outcome unknown and the channel cannot look"}, true
 	}
-	ref, err := f.Find(ctx, e.Post, e.FirstAt)
+	ref, err := guard(g.Logger, func() (string, error) { return f.Find(ctx, e.Post, e.FirstAt) })
 	if err != nil {
 		return g.verdict(s, e, err, time.Time{}), true
 	}

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,56 +24,65 @@ type pacer struct {
 }
 
 type room struct {
-	next  time.Time     // earliest time of the next post
-	every time.Duration // spacing
-	calm  time.Time     // free again
+	from  time.Time            // no post before, says the provider
+	next  time.Time            // end of the row: the earliest time of a post that has no place in it
+	row   map[string]time.Time // places of those that wait, by the root of their thread
+	every time.Duration        // spacing
+	calm  time.Time            // free again
 }
 
 func newPacer(clock func() time.Time) *pacer {
 	return &pacer{clock: clock, rooms: map[chat.Thread]*room{}}
 }
 
-// wait returns how long a post to the thread has to wait and takes the place
-// in the row if that is not long.
+// wait returns how long a post to the thread has to wait, 0 if it is its turn.
+// One that has to wait has a place in the row and finds it when it comes back.
 func (p *pacer) wait(t chat.Thread) time.Duration {
-	t.Root = ""
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.rooms[t]
-	if r == nil {
+	now, r := p.clock(), p.rooms[roomOf(t)]
+	if r == nil || now.After(r.calm) {
 		return 0
 	}
-	now := p.clock()
-	if now.After(r.calm) {
-		delete(p.rooms, t)
-		return 0
-	}
-	wait := max(r.next.Sub(now), 0)
-	if wait <= shortWait {
-		r.next = now.Add(wait + r.every)
-	}
-	return wait
+	return r.wait(t.Root, now)
 }
 
 // limited notes that the provider refused a post to the thread's room and
 // returns when to try again.
 func (p *pacer) limited(t chat.Thread, after time.Duration, l channels.Limits) time.Duration {
-	t.Root = ""
-	wait := max(after, l.RoomEvery, 100*time.Millisecond)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock()
-	r := p.rooms[t]
+	maps.DeleteFunc(p.rooms, func(_ chat.Thread, r *room) bool { return now.After(r.calm) })
+	r := p.rooms[roomOf(t)]
 	if r == nil {
-		r = &room{}
-		p.rooms[t] = r
+		r = &room{row: map[string]time.Time{}}
+		p.rooms[roomOf(t)] = r
 	}
-	r.every, r.calm = l.RoomEvery, now.Add(calm)
-	if next := now.Add(wait); next.After(r.next) {
-		r.next = next
-	}
-	// Those already refused come back in a row, not all at once.
-	wait = r.next.Sub(now)
-	r.next = r.next.Add(r.every)
-	return wait
+	r.from = latest(r.from, now.Add(max(after, l.RoomEvery, 100*time.Millisecond)))
+	r.every, r.calm = l.RoomEvery, r.from.Add(calm)
+	return r.wait(t.Root, now)
 }
+
+// wait keeps the place of a root in the row, or gives it one at the end if it
+// has none or the provider has since asked for a longer pause.
+func (r *room) wait(root string, now time.Time) time.Duration {
+	at, ok := r.row[root]
+	if !ok || at.Before(r.from) {
+		at = latest(now, r.from, r.next)
+		r.next = at.Add(r.every)
+	}
+	if !at.After(now) {
+		delete(r.row, root)
+		return 0
+	}
+	r.row[root] = at
+	return at.Sub(now)
+}
+
+func roomOf(t chat.Thread) chat.Thread {
+	t.Root = ""
+	return t
+}
+
+func latest(ts ...time.Time) time.Time { return slices.MaxFunc(ts, time.Time.Compare) }

@@ -75,6 +75,7 @@ func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) chat.Rol
 	r.mu.Unlock()
 	if mine {
 		r.ask(ctx, ro, t, a, l)
+		return l.role
 	}
 	select {
 	case <-l.done:

@@ -12,7 +12,7 @@ import (
 type tally struct {
 	log  *slog.Logger
 	mu   sync.Mutex
-	seen map[kind]int // since the last report
+	seen map[kind]int // not yet logged
 }
 
 type kind struct{ channel, reason string }
@@ -26,14 +26,17 @@ func (t *tally) add(channel, reason string) {
 	k := kind{channel, reason}
 	t.mu.Lock()
 	n, known := t.seen[k]
-	t.seen[k] = n + 1
+	if known {
+		n++
+	}
+	t.seen[k] = n
 	t.mu.Unlock()
 	if !known {
 		t.log.Info("delivery counted", "channel", channel, "reason", reason, "count", 1)
 	}
 }
 
-// run reports until ctx ends.
+// run reports every minute until ctx ends, and then once more.
 func (t *tally) run(ctx context.Context) {
 	for sleep(ctx, time.Minute) {
 		t.report()
@@ -45,13 +48,11 @@ func (t *tally) report() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for k, n := range t.seen {
-		if n > 1 {
-			t.log.Info("delivery counted", "channel", k.channel, "reason", k.reason, "count", n-1)
-		}
-		if n > 0 {
-			t.seen[k] = 0
-		} else {
+		if n == 0 {
 			delete(t.seen, k) // quiet for a minute: the next one is news
+			continue
 		}
+		t.log.Info("delivery counted", "channel", k.channel, "reason", k.reason, "count", n)
+		t.seen[k] = 0
 	}
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/heddlehq/heddle/state"
@@ -13,15 +14,15 @@ import (
 const claimers = 4
 
 // claimLoop claims ready conversations while there is room for a turn, until
-// draining begins.
+// draining begins. Turns run until hard ends.
 func (g *Gateway) claimLoop(hard context.Context) {
-	for {
+	for g.soft.Err() == nil {
 		select {
 		case g.slots <- struct{}{}:
 		case <-g.soft.Done():
 			return
 		}
-		l, err := g.Store.Claim(g.soft, g.Owner, g.Lease)
+		l, err := g.claim(hard)
 		if err == nil {
 			g.turns.Go(func() {
 				defer func() { <-g.slots }()
@@ -30,54 +31,54 @@ func (g *Gateway) claimLoop(hard context.Context) {
 			continue
 		}
 		<-g.slots
-		switch {
-		case g.soft.Err() != nil:
-			return
-		case errors.Is(err, state.ErrNone):
+		if errors.Is(err, state.ErrNone) {
 			err = g.Store.WaitReady(g.soft)
-		default:
+		}
+		if err != nil && g.soft.Err() == nil {
 			g.Logger.Warn("claim failed", "err", err)
 			sleep(g.soft, time.Second)
 		}
-		if g.soft.Err() != nil {
-			return
-		}
 	}
+}
+
+// claim asks for a lease. The beginning of a drain does not end it: it might
+// be given a lease then that nobody knows of.
+func (g *Gateway) claim(ctx context.Context) (state.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.Lease)
+	defer cancel()
+	return g.Store.Claim(ctx, g.Owner, g.Lease)
 }
 
 // work runs one lease to its end and keeps it alive meanwhile.
 func (g *Gateway) work(hard context.Context, l state.Lease) {
 	ctx, cancel := context.WithCancelCause(hard)
-	beat := make(chan struct{})
-	go func() {
-		defer close(beat)
-		g.heartbeat(ctx, cancel, l)
-	}()
-	err := g.Engine.Run(ctx, g.soft, l)
+	log := g.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt)
+	var beat sync.WaitGroup
+	beat.Go(func() { g.heartbeat(ctx, cancel, l) })
+	_, err := guard(log, func() (struct{}, error) { return struct{}{}, g.Engine.Run(ctx, g.soft, l) })
 	cancel(nil)
-	<-beat
+	beat.Wait()
 	if err != nil {
 		// The lease is left to run out: the turn goes on from its log.
-		g.Logger.Warn("turn interrupted", "conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt, "err", err)
+		log.Warn("turn interrupted", "err", err)
 	}
 }
 
-// heartbeat renews the lease until ctx ends. When the lease is lost, or cannot
-// be renewed for most of its time, it cancels the work.
+// heartbeat renews the lease until ctx ends. When the lease is lost, or could
+// not be renewed for most of its time, it cancels the work with ErrLeaseLost.
 func (g *Gateway) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, l state.Lease) {
-	last := g.Clock()
+	lost := func() { cancel(state.ErrLeaseLost) }
+	most := g.Lease * 8 / 10
+	last := time.AfterFunc(most, lost)
+	defer last.Stop()
 	for sleep(ctx, g.Lease/3) {
-		_, err := g.Store.Renew(ctx, l, g.Lease)
-		switch {
+		switch _, err := g.Store.Renew(ctx, l, g.Lease); {
 		case err == nil:
-			last = g.Clock()
+			last.Reset(most)
 		case errors.Is(err, state.ErrLeaseLost):
-			cancel(state.ErrLeaseLost)
-			return
-		case ctx.Err() == nil && g.Clock().Sub(last) > g.Lease*8/10:
+			lost()
+		case ctx.Err() == nil:
 			g.Logger.Warn("lease not renewed", "conversation", string(l.Conversation.ID), "err", err)
-			cancel(state.ErrLeaseLost)
-			return
 		}
 	}
 }
