@@ -190,6 +190,8 @@ func TestFolder(t *testing.T) {
 		"key by name":        {map[string]string{"s/SKILL.md": good, "s/assets/id_rsa": "x"}, "looks like a secret", true, ""},
 		"key by content":     {map[string]string{"s/SKILL.md": good, "s/a.txt": "-----BEGIN RSA " + "PRIVATE KEY-----"}, "looks like a secret", true, ""},
 		"token by content":   {map[string]string{"s/SKILL.md": good, "s/scripts/a.py": "t = 'ghp_" + strings.Repeat("a", 36) + "'"}, "looks like a secret", true, ""},
+		"certificate":        {map[string]string{"s/SKILL.md": good, "s/assets/ca.crt": "-----BEGIN " + "CERTIFICATE-----\nMIID"}, "", true, "assets/ca.crt"},
+		"second token":       {map[string]string{"s/SKILL.md": good, "s/a.txt": "xox is not one, xox" + "b-1234567890-abcdef is"}, "looks like a secret", true, ""},
 		"words on secrets":   {map[string]string{"s/SKILL.md": good, "s/secrets.md": "Never print a private key."}, "", true, "secrets.md"},
 		"version control":    {map[string]string{"s/SKILL.md": good, "s/.git/config": "x"}, "version control", true, ""},
 		"too deep to read":   {map[string]string{"s/SKILL.md": good, "s/a/b/c.md": "x"}, "deeper than one folder", true, ""},
