@@ -142,3 +142,9 @@ type Usage struct {
 	CacheWrite int `json:"cache_write,omitempty"` // written to it
 	Reasoning  int `json:"reasoning,omitempty"`
 }
+
+// Plus adds up the tokens of two calls.
+func (u Usage) Plus(o Usage) Usage {
+	return Usage{In: u.In + o.In, Out: u.Out + o.Out, Cached: u.Cached + o.Cached,
+		CacheWrite: u.CacheWrite + o.CacheWrite, Reasoning: u.Reasoning + o.Reasoning}
+}

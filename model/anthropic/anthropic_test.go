@@ -131,3 +131,57 @@ func TestAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestThinking: later models take an effort, earlier ones a budget that leaves
+// room for the answer.
+func TestThinking(t *testing.T) {
+	t.Parallel()
+	text := model.Part{Kind: model.Text, Text: "hi"}
+	thought := model.Part{Kind: model.Reasoning, Opaque: json.RawMessage(`{"type":"thinking","thinking":"","signature":"s"}`), From: "anthropic/claude-haiku-4-5"}
+	call := model.Part{Kind: model.Call, CallID: "c", Name: "a"}
+	result := model.Message{Role: model.Results, Parts: []model.Part{{Kind: model.Result, CallID: "c"}}}
+	user := model.Message{Role: model.User, Parts: []model.Part{text}}
+	said := func(parts ...model.Part) model.Message { return model.Message{Role: model.Assistant, Parts: parts} }
+	second := []model.Message{said(model.Part{Kind: model.Call, CallID: "d", Name: "a"}), {Role: model.Results, Parts: []model.Part{{Kind: model.Result, CallID: "d"}}}}
+	const adaptive = `"max_tokens":50000,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},`
+	const budget = `"max_tokens":50000,"stream":true,"thinking":{"type":"enabled","budget_tokens":8192},`
+	const none = `"max_tokens":50000,"stream":true,`
+	tests := []struct {
+		model string
+		level model.Thinking
+		most  int
+		talk  []model.Message
+		want  string
+	}{
+		{"claude-opus-4-8", model.ThinkHigh, 50_000, []model.Message{user}, adaptive},
+		{"claude-opus-4-6", model.ThinkHigh, 50_000, []model.Message{user}, adaptive},
+		{"claude-sonnet-5", model.ThinkHigh, 50_000, []model.Message{user, said(text, call), result}, adaptive},
+		{"claude-haiku-4-6", model.ThinkHigh, 50_000, []model.Message{user}, adaptive},
+		{"claude-opus-4-8", model.ThinkOff, 50_000, []model.Message{user}, none},
+		{"claude-opus-4-8", "", 50_000, []model.Message{user}, none},
+		{"claude-haiku-4-5", "", 50_000, []model.Message{user}, none},
+		{"claude-haiku-4-5", model.ThinkOff, 50_000, []model.Message{user}, none},
+		{"claude-haiku-4-5", model.ThinkMedium, 50_000, []model.Message{user}, budget},
+		{"claude-haiku-4-5-20251001", model.ThinkMedium, 50_000, []model.Message{user}, budget},
+		{"claude-opus-4-5", model.ThinkMedium, 50_000, []model.Message{user}, budget},
+		{"claude-sonnet-4-20250514", model.ThinkMedium, 50_000, []model.Message{user}, budget},
+		{"claude-opus-4-1-20250805", model.ThinkHigh, 10_000, []model.Message{user}, `"max_tokens":10000,"stream":true,"thinking":{"type":"enabled","budget_tokens":5000},`},
+		{"claude-haiku-4-5", model.ThinkLow, 2000, []model.Message{user}, `"max_tokens":2000,"stream":true,`},
+		{"claude-haiku-4-5", model.ThinkHigh, 0, []model.Message{user}, `"max_tokens":24576,"stream":true,"thinking":{"type":"enabled","budget_tokens":16384},`},
+		// In the middle of an answer that began without thinking, by another model or level.
+		{"claude-haiku-4-5", model.ThinkMedium, 50_000, []model.Message{user, said(text, call), result}, none},
+		{"claude-haiku-4-5", model.ThinkMedium, 50_000, append([]model.Message{user, said(call), result}, second...), none},
+		{"claude-haiku-4-5", model.ThinkMedium, 50_000, append([]model.Message{user, said(thought, call), result}, second...), budget},
+		{"claude-haiku-4-5", model.ThinkMedium, 50_000, []model.Message{user, said(text, call), result, said(text), user}, budget},
+	}
+	for _, tt := range tests {
+		client, sent := modeltest.Play(t, codec(), "text")
+		r := model.Request{Model: tt.model, Thinking: tt.level, MaxTokens: tt.most, Messages: tt.talk}
+		if _, err := anthropic.New(anthropic.Options{Client: client}).Stream(context.Background(), r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"model":"` + tt.model + `",` + tt.want + `"messages":`; !strings.HasPrefix(string(sent.Body), want) {
+			t.Errorf("%s %q: %s\nwant %s", tt.model, tt.level, sent.Body, want)
+		}
+	}
+}

@@ -45,6 +45,9 @@ func answers(t *testing.T, c Codec) {
 		{name: "big", parts: []model.Part{weather("call_a", `{"city":"`+strings.Repeat("x", 100<<10)+`"}`)}, stop: model.StopTools},
 	}
 	for _, tt := range tests {
+		if c.NoCacheWrite {
+			tt.usage.CacheWrite = 0
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := load(t, c, tt.name)

@@ -35,6 +35,8 @@ type Codec struct {
 	Golden     string // file of the request body for Request
 	Terminator string // what the data of a whole stream holds
 	KeepAlive  string // events of this format without content
+	// NoCacheWrite: the format does not say what was written to the cache.
+	NoCacheWrite bool
 }
 
 // Run runs the suite.

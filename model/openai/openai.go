@@ -1,16 +1,19 @@
 // Package openai speaks the Chat Completions wire format, streamed, to OpenAI
 // and to every server that is compatible with it: Ollama, vLLM, OpenRouter,
-// LiteLLM and others.
+// LiteLLM and others. Models of OpenAI itself that reason are spoken to by
+// package responses, as only that format carries their reasoning on.
 package openai
 
 import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/model/openai/responses"
 	"github.com/heddlehq/heddle/model/wire"
 )
 
@@ -33,7 +36,13 @@ type Provider struct {
 	url    string
 	header http.Header
 	own    bool // it is OpenAI itself, which has retired max_tokens
+
+	responses *responses.Provider // nil where that format may be unknown
 }
+
+// reasons are the models that reason: on api.openai.com they are spoken to by
+// package responses.
+var reasons = regexp.MustCompile(`^(ft:)?(o\d|gpt-[5-9]|codex-)`)
 
 // New returns a provider. It does no I/O.
 func New(o Options) *Provider {
@@ -53,6 +62,9 @@ func New(o Options) *Provider {
 	if u, err := url.Parse(o.BaseURL); err == nil {
 		host := u.Hostname()
 		p.own = strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".openai.azure.com")
+		if strings.HasSuffix(host, ".openai.com") { // on Azure an id says nothing about the model
+			p.responses = responses.New(responses.Options(o))
+		}
 	}
 	return p
 }
@@ -63,6 +75,9 @@ func (p *Provider) Name() string { return p.opt.Name }
 // Stream implements model.Provider. The terminator is a finish_reason: an answer
 // that has one is whole, even if the connection then breaks before the usage.
 func (p *Provider) Stream(ctx context.Context, r model.Request, on func(model.Delta)) (model.Response, error) {
+	if p.responses != nil && reasons.MatchString(r.Model) {
+		return p.responses.Stream(ctx, r, on)
+	}
 	body, err := p.encode(r)
 	if err != nil {
 		return model.Response{}, &model.Error{Provider: p.opt.Name, Model: r.Model, Fault: model.Invalid, Err: err}

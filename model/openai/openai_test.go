@@ -138,6 +138,61 @@ func TestAddress(t *testing.T) {
 	}
 }
 
+// TestWire: the format follows the model, at OpenAI's own address only.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	const chat, resp = "/v1/chat/completions", "/v1/responses"
+	for id, want := range map[string]string{
+		"gpt-5-mini": resp, "gpt-5.6-sol": resp, "o3": resp, "o4-mini": resp, "ft:gpt-5:acme": resp, "codex-mini-latest": resp, "gpt-6": resp,
+		"gpt-4.1": chat, "gpt-4o": chat, "gpt-oss-120b": chat, "omni": chat, "chatgpt-4o-latest": chat,
+	} {
+		for base, want := range map[string]string{"": want, "https://eu.api.openai.com/v1": want, "http://openai.test/v1": chat, "https://x.openai.azure.com/v1": chat} {
+			var path string
+			client := &http.Client{Transport: refusing(func(r *http.Request) { path = r.URL.Path })}
+			_, err := openai.New(openai.Options{BaseURL: base, Client: client}).Stream(context.Background(), model.Request{Model: id}, nil)
+			var e *model.Error
+			if !errors.As(err, &e) || e.Provider != "openai" || path != want {
+				t.Errorf("%s at %q: %s, want %s (%v)", id, base, path, want, err)
+			}
+		}
+	}
+}
+
+// refusing is a transport that sees requests and answers none.
+type refusing func(*http.Request)
+
+func (f refusing) RoundTrip(r *http.Request) (*http.Response, error) {
+	f(r)
+	return nil, errors.New("refused")
+}
+
+// TestThinking: a level is a word of the format; the cache key is OpenAI's own.
+func TestThinking(t *testing.T) {
+	t.Parallel()
+	const head = `{"model":"m","stream":true,"stream_options":{"include_usage":true},`
+	tests := []struct {
+		base string
+		r    model.Request
+		want string
+	}{
+		{"", model.Request{}, head + `"messages":[]}`},
+		{"", model.Request{Thinking: model.ThinkOff}, head + `"reasoning_effort":"none","messages":[]}`},
+		{"", model.Request{Thinking: model.ThinkLow}, head + `"reasoning_effort":"low","messages":[]}`},
+		{"", model.Request{Thinking: model.ThinkHigh, CacheKey: "c1"}, head + `"reasoning_effort":"high","prompt_cache_key":"c1","messages":[]}`},
+		{"http://h.test/v1", model.Request{Thinking: model.ThinkMedium, CacheKey: "c1"}, head + `"reasoning_effort":"medium","messages":[]}`},
+	}
+	for _, tt := range tests {
+		client, sent := modeltest.Play(t, codec(), "text")
+		tt.r.Model = "m"
+		if _, err := openai.New(openai.Options{BaseURL: tt.base, Client: client}).Stream(context.Background(), tt.r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, string(sent.Body)); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
 // TestTooManyCalls: an answer cannot make us hold any number of calls.
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()

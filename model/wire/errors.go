@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -47,8 +48,10 @@ var kinds = [...]struct {
 	{"model_not_found", model.Missing},
 	{"not_found", model.Missing},
 	{"rate_limit", model.Limited},
+	{"resource_exhausted", model.Limited},
 	{"overloaded", model.Transient},
 	{"authentication", model.Denied},
+	{"unauthenticated", model.Denied},
 	{"invalid_api_key", model.Denied},
 	{"permission", model.Denied},
 	{"api_error", model.Transient},
@@ -56,6 +59,8 @@ var kinds = [...]struct {
 	{"timeout", model.Transient},
 	{"invalid_request", model.Invalid},
 	{"invalid_prompt", model.Invalid},
+	{"invalid_argument", model.Invalid},
+	{"failed_precondition", model.Invalid},
 	{"badrequest", model.Invalid},
 }
 
@@ -103,6 +108,9 @@ func byWords(words string) (model.Fault, bool) {
 			return model.Denied, true
 		}
 	}
+	if strings.Contains(words, "api key not valid") { // Google, under status 400
+		return model.Denied, true
+	}
 	if strings.Contains(words, "model_not_found") || strings.Contains(words, "model") && strings.Contains(words, "does not exist") {
 		return model.Missing, true
 	}
@@ -144,6 +152,7 @@ func readReport(body []byte) report {
 		Error   json.RawMessage `json:"error"`
 		Detail  json.RawMessage `json:"detail"`
 		Meta    json.RawMessage `json:"metadata"` // OpenRouter: what the server behind it said
+		Status  json.RawMessage `json:"status"`   // Google: its name of the fault
 	}
 	var o object
 	if json.Unmarshal(body, &o) != nil {
@@ -160,6 +169,9 @@ func readReport(body []byte) report {
 		}
 	}
 	r.kind, r.message = o.Type, o.Message+string(o.Detail)+string(o.Meta)
+	if r.kind == "" {
+		_ = json.Unmarshal(o.Status, &r.kind) // a number elsewhere
+	}
 	if json.Unmarshal(o.Code, &r.code) != nil {
 		r.status, _ = strconv.Atoi(string(o.Code))
 	}
@@ -169,20 +181,28 @@ func readReport(body []byte) report {
 // safeCode is the provider's name for the fault if it is surely nothing but a
 // name: no digits, so no key, and no spaces, so nobody's words.
 func (r report) safeCode() string {
-	for _, c := range []string{r.code, r.kind} {
-		plain := strings.Trim(c, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.") == ""
-		if c != "" && len(c) <= 48 && plain {
-			return c
-		}
+	if c := SafeCode(r.code); c != "" {
+		return c
 	}
-	return ""
+	return SafeCode(r.kind)
 }
+
+// SafeCode is a name a provider gave, "" if it may be more than a name.
+func SafeCode(c string) string {
+	if len(c) > 48 || strings.Trim(c, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.") != "" {
+		return ""
+	}
+	return c
+}
+
+// retryDelay is how Google says it, in the body.
+var retryDelay = regexp.MustCompile(`"retryDelay":\s*"([0-9.]{1,12})s"`)
 
 const maxRetryAfter = 24 * time.Hour
 
 // RetryAfter is how long the provider asks us to wait, 0 if it does not say: in
-// milliseconds, in seconds, or until a date.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
+// milliseconds, in seconds, or until a date; in the header or else in the body.
+func RetryAfter(h http.Header, body []byte, now time.Time) time.Duration {
 	clamp := func(v, unit float64) time.Duration {
 		if math.IsNaN(v) {
 			return 0
@@ -198,6 +218,10 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	}
 	if at, err := http.ParseTime(v); err == nil {
 		return clamp(float64(at.Sub(now)), 1)
+	}
+	if m := retryDelay.FindSubmatch(body); m != nil && v == "" {
+		s, _ := strconv.ParseFloat(string(m[1]), 64)
+		return clamp(s, float64(time.Second))
 	}
 	return 0
 }

@@ -96,7 +96,7 @@ func (s *Stream) refused(resp *http.Response) error {
 	}
 	e := s.Fail(model.Garbled, nil)
 	e.Status, e.Body = resp.StatusCode, string(body)
-	e.RetryAfter = RetryAfter(resp.Header, time.Now())
+	e.RetryAfter = RetryAfter(resp.Header, body, time.Now())
 	if f, code, ok := Classify(resp.StatusCode, body); ok {
 		e.Fault, e.Code = f, code
 	}
