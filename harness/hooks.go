@@ -2,14 +2,38 @@ package harness
 
 import (
 	"regexp"
+
+	"github.com/heddlehq/heddle/model"
 	"strings"
 )
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
+// A ModelOption says how the model of a step is used.
+type ModelOption func(*Manifest)
+
+// Thinking is how much the model thinks; what it cannot do is left out.
+func Thinking(level model.Thinking) ModelOption {
+	return func(m *Manifest) { m.Thinking = level }
+}
+
+// Compact changes how a conversation that has become long is summarised.
+func Compact(o Compaction) ModelOption { return func(m *Manifest) { m.Compaction = o } }
+
+// Compaction says when older messages are replaced by a summary and how. It
+// happens before a model call, when the request would leave less than Reserve
+// of the model's window. A provider that refuses a request as too long is
+// asked again after one compaction, even with Off.
+type Compaction struct {
+	Off     bool   // not before the provider refuses
+	Reserve int    // tokens; 0 for the model's longest answer, at most 20 000, at most a third of a small window
+	Keep    int    // tokens of the newest messages that stay as they are, 0 for 8 000
+	Model   string // who writes the summary, "" for the step's own model
+}
+
 // UseModel names the model of the next call: a name from the settings ("fast")
 // or "provider/model". Exactly one UseModel must run in a render.
-func UseModel(c *Context, name string) {
+func UseModel(c *Context, name string, options ...ModelOption) {
 	c.use("UseModel")
 	switch {
 	case name == "":
@@ -20,6 +44,9 @@ func UseModel(c *Context, name string) {
 		c.misuse("UseModel", "called twice for %q; remove one", name)
 	default:
 		c.m.Model = name
+		for _, o := range options {
+			o(&c.m)
+		}
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 type Manifest struct {
 	Instructions []string // paragraphs, the agent's own text first
 	Model        string
+	Thinking     model.Thinking
+	Compaction   Compaction
 	Sandbox      string // "" for none
 	Tools        []Tool // in the order of declaration
 	Skills       []Skill
@@ -60,17 +62,18 @@ func (m *Manifest) instructions() string { return strings.Join(m.Instructions, "
 // A View is the manifest as it is stored and shown: everything that reaches
 // the model, without the functions behind it.
 type View struct {
-	Instructions string       `json:"instructions"` // without the catalogue of skills
-	Model        string       `json:"model"`
-	Sandbox      string       `json:"sandbox,omitempty"`
-	Tools        []model.Tool `json:"tools,omitempty"`
-	Skills       []Skill      `json:"skills,omitempty"`
-	Level        *Level       `json:"level,omitempty"`
+	Instructions string         `json:"instructions"` // without the catalogue of skills
+	Model        string         `json:"model"`
+	Thinking     model.Thinking `json:"thinking,omitempty"`
+	Sandbox      string         `json:"sandbox,omitempty"`
+	Tools        []model.Tool   `json:"tools,omitempty"`
+	Skills       []Skill        `json:"skills,omitempty"`
+	Level        *Level         `json:"level,omitempty"`
 }
 
 // View returns the manifest as it is stored and shown.
 func (m *Manifest) View() View {
-	v := View{Instructions: m.instructions(), Model: m.Model, Sandbox: m.Sandbox, Level: m.Level}
+	v := View{Instructions: m.instructions(), Model: m.Model, Thinking: m.Thinking, Sandbox: m.Sandbox, Level: m.Level}
 	for _, t := range m.Tools {
 		v.Tools = append(v.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
 	}

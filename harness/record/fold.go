@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
@@ -25,6 +26,10 @@ type Fold struct {
 	Turns    int                        `json:"turns"`            // settled ones
 	Usage    model.Usage                `json:"usage"`
 	Cost     float64                    `json:"cost,omitempty"`
+	// Counted is what the first CountedTo messages and all before them take in
+	// tokens, as the provider counted at the last answer; 0 if it did not.
+	Counted   int `json:"counted,omitempty"`
+	CountedTo int `json:"counted_to,omitempty"`
 }
 
 // A Voice is an author and the weakest role that was seen of them.
@@ -86,6 +91,8 @@ func (f *Fold) Apply(b Body) {
 			f.State = map[string]json.RawMessage{}
 		}
 		f.State[b.Name] = b.Value
+	case Folded:
+		f.folded(b)
 	case Settled:
 		f.Turn = nil
 		f.Turns++
@@ -111,10 +118,10 @@ func (f *Fold) heard(b Heard) {
 }
 
 func (f *Fold) said(b Said) {
-	f.Usage, f.Cost = add(f.Usage, b.Usage), f.Cost+b.Cost
+	f.Usage, f.Cost = f.Usage.Plus(b.Usage), f.Cost+b.Cost
 	if f.Turn != nil {
 		f.Turn.Step = b.Step
-		f.Turn.Usage, f.Turn.Cost = add(f.Turn.Usage, b.Usage), f.Turn.Cost+b.Cost
+		f.Turn.Usage, f.Turn.Cost = f.Turn.Usage.Plus(b.Usage), f.Turn.Cost+b.Cost
 		f.Turn.Calls = nil
 		for _, p := range b.Parts {
 			if p.Kind == model.Call {
@@ -125,6 +132,25 @@ func (f *Fold) said(b Said) {
 	if len(b.Parts) > 0 {
 		f.Messages = append(f.Messages, model.Message{Role: model.Assistant, Parts: b.Parts})
 	}
+	f.Counted, f.CountedTo = 0, 0
+	if n := b.Usage.In + b.Usage.Out; n > 0 {
+		f.Counted, f.CountedTo = n, len(f.Messages)
+	}
+}
+
+// folded puts the summary in the place of the messages it stands for. The
+// provider's cache is lost anyway, so tools that are gone leave the order.
+func (f *Fold) folded(b Folded) {
+	f.Usage, f.Cost = f.Usage.Plus(b.Usage), f.Cost+b.Cost
+	if f.Turn != nil {
+		f.Turn.Usage, f.Turn.Cost = f.Turn.Usage.Plus(b.Usage), f.Turn.Cost+b.Cost
+	}
+	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary)}}}
+	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
+	f.Counted, f.CountedTo = 0, 0
+	f.Order = slices.DeleteFunc(f.Order, func(name string) bool {
+		return !slices.ContainsFunc(f.View.Tools, func(t model.Tool) bool { return t.Name == name })
+	})
 }
 
 func (f *Fold) did(b Did) {
@@ -143,13 +169,13 @@ func (f *Fold) say(role model.Role, p model.Part) {
 	f.Messages = append(f.Messages, model.Message{Role: role, Parts: []model.Part{p}})
 }
 
-func add(a, b model.Usage) model.Usage {
-	return model.Usage{In: a.In + b.In, Out: a.Out + b.Out, Cached: a.Cached + b.Cached,
-		CacheWrite: a.CacheWrite + b.CacheWrite, Reasoning: a.Reasoning + b.Reasoning}
+// Summarised says whether the first message is a summary already.
+func (f *Fold) Summarised() bool {
+	return len(f.Messages) > 0 && f.Messages[0].Role == model.User && strings.HasPrefix(f.Messages[0].Parts[0].Text, summaryMark)
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 1
+const checkpointVersion = 2
 
 type checkpoint struct {
 	Version int   `json:"version"`

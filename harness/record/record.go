@@ -108,6 +108,25 @@ type Wrote struct {
 	Value json.RawMessage `json:"value"`
 }
 
+// Folded replaces the oldest messages by a summary of them, so that the rest
+// fits the model's window. The log itself stays as it is.
+type Folded struct {
+	Turn    string        `json:"turn"`
+	Step    int           `json:"step"`
+	Why     string        `json:"why"`     // "threshold" or "overflow"
+	Drop    int           `json:"drop"`    // how many messages the summary stands for
+	Summary string        `json:"summary"` // with the sections of Sections
+	Before  int           `json:"before"`  // tokens of the request, estimated
+	After   int           `json:"after"`
+	Asked   string        `json:"asked"` // provider/model that wrote it
+	Usage   model.Usage   `json:"usage"`
+	Cost    float64       `json:"cost,omitempty"`
+	Took    time.Duration `json:"took_ns"`
+}
+
+// Sections are the headings of a summary, in order.
+var Sections = [...]string{"Goal", "Progress", "Decisions", "Next steps"}
+
 // Settled ends a turn.
 type Settled struct {
 	Turn    string      `json:"turn"`
@@ -139,6 +158,7 @@ func (Retried) kind() string  { return "retried" }
 func (Said) kind() string     { return "said" }
 func (Did) kind() string      { return "did" }
 func (Wrote) kind() string    { return "wrote" }
+func (Folded) kind() string   { return "folded" }
 func (Settled) kind() string  { return "settled" }
 
 // Encode makes a record for a batch.
@@ -181,6 +201,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Did](r)
 	case "wrote":
 		return decode[Wrote](r)
+	case "folded":
+		return decode[Folded](r)
 	case "settled":
 		return decode[Settled](r)
 	}

@@ -31,6 +31,14 @@ func Notice(text string) string {
 	return "<notice from=\"heddle\">\n" + Defuse(text) + "\n</notice>"
 }
 
+const summaryMark = "<notice from=\"heddle\" kind=\"summary\">"
+
+// Summary wraps what stands for messages that are no longer shown. A model
+// wrote it from people's words, so it is no order of the harness.
+func Summary(text string) string {
+	return summaryMark + "\nThe earlier part of this conversation, summarised:\n" + Defuse(text) + "\n</notice>"
+}
+
 // Quote wraps what somebody said or did, with who it was.
 func Quote(h Heard) string {
 	e := h.Event

@@ -80,7 +80,7 @@ func mapping(head string) ([]pair, error) {
 	file, err := parser.ParseBytes([]byte(head), 0)
 	if err != nil {
 		var y yaml.Error
-		if errors.As(err, &y) {
+		if errors.As(err, &y) && y.GetToken() != nil && y.GetToken().Position != nil {
 			return nil, fmt.Errorf("the frontmatter is not YAML: line %d: %s", y.GetToken().Position.Line+1, y.GetMessage())
 		}
 		return nil, errors.New("the frontmatter is not YAML")

@@ -55,7 +55,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		return true, r.settle(ctx, record.Broken, "sandbox", lineSettings)
 	}
 	r.rendered(n, snap, m.View())
-	resp, took, err := r.ask(ctx, n, choice, r.request(&m, choice))
+	resp, took, err := r.reach(ctx, n, &m, choice)
 	if err != nil {
 		return r.failed(ctx, err)
 	}
@@ -111,13 +111,32 @@ func (r *run) rendered(n int, snap harness.Snapshot, v harness.View) {
 // request puts together what the model gets. Tools come in the order in which
 // they first came to this conversation, so that the provider's cache holds.
 func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
-	req := model.Request{Model: c.Model, System: m.System(), Messages: slices.Clip(r.f.Messages), MaxTokens: c.Spec.MaxOut}
+	req := model.Request{Model: c.Model, System: m.System(), Messages: slices.Clip(r.f.Messages), MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: string(r.conv.ID)}
 	for _, name := range r.f.Order {
 		if t, ok := m.Tool(name); ok {
 			req.Tools = append(req.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
 		}
 	}
-	return req
+	return c.Spec.Fit(req)
+}
+
+// reach makes room for the request, if need be, and asks; a request that the
+// provider refuses as too long is asked once more after a compaction.
+func (r *run) reach(ctx context.Context, n int, m *harness.Manifest, c model.Choice) (model.Response, time.Duration, error) {
+	if err := r.makeRoom(ctx, n, m, c); err != nil {
+		return model.Response{}, 0, err
+	}
+	resp, took, err := r.ask(ctx, n, c, r.request(m, c))
+	var me *model.Error
+	if !errors.As(err, &me) || me.Fault != model.Overflow {
+		return resp, took, err
+	}
+	_, keep := room(m, c.Spec)
+	if cerr := r.compact(ctx, n, "overflow", m, c, min(keep, r.tokens(m)/2)); cerr != nil {
+		r.log.Warn("conversation not summarised", "turn", r.f.Turn.ID, "step", n, "err", cerr)
+		return resp, took, err
+	}
+	return r.ask(ctx, n, c, r.request(m, c))
 }
 
 // ask calls the model, again where that may help, and records why.

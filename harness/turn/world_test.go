@@ -59,7 +59,7 @@ func worldOf(t testing.TB, agent harness.Agent, p *scripted.Provider) *world {
 	w.store = mem.Open(w.clock)
 	w.log = w.store
 	names, err := model.NewNames([]model.Provider{w.wary}, map[string]string{"fast": "scripted/fast-1", "strong": "scripted/strong-1"},
-		map[string]model.Spec{"scripted/fast-1": {Window: 1000, MaxOut: 100, In: 1, Out: 10}})
+		map[string]model.Spec{"scripted/fast-1": {Window: 100_000, MaxOut: 100, In: 1, Out: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,11 +288,12 @@ func (p *wary) compare(r model.Request) {
 	defer p.mu.Unlock()
 	var now, order []string
 	for _, m := range r.Messages {
-		b, err := json.Marshal(m)
-		if err != nil {
-			p.t.Error(err)
+		text := string(m.Role)
+		for _, p := range m.Parts {
+			// Byte for byte: encoding would even out what a provider is sent.
+			text += fmt.Sprintf("\n%s %q %q %q %q %q %q %q %t", p.Kind, p.Text, p.Opaque, p.From, p.CallID, p.Name, p.Args, p.BadArgs, p.Failed)
 		}
-		now = append(now, string(b))
+		now = append(now, text)
 	}
 	for _, t := range r.Tools {
 		order = append(order, t.Name)
@@ -517,4 +518,18 @@ func call(names ...string) scripted.Step {
 		parts = append(parts, scripted.ToolCall(n, "{}"))
 	}
 	return scripted.Answer(parts...)
+}
+
+// window gives both models a window of so many tokens; compaction then changes
+// how requests begin.
+func (w *world) window(tokens int) {
+	w.t.Helper()
+	spec := model.Spec{Window: tokens, MaxOut: 100, In: 1, Out: 10}
+	names, err := model.NewNames([]model.Provider{w.wary}, map[string]string{"fast": "scripted/fast-1", "strong": "scripted/strong-1"},
+		map[string]model.Spec{"scripted/fast-1": spec, "scripted/strong-1": spec})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.opts.Models, w.wary.stable = names, false
+	w.restart()
 }
