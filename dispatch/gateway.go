@@ -68,8 +68,10 @@ func New(o Options) *Gateway {
 	if o.Drain == 0 {
 		o.Drain = 25 * time.Second
 	}
-	g := &Gateway{Options: o, senders: map[string]channels.Sender{}, tally: newTally(o.Logger), pace: newPacer(o.Clock),
-		slots: make(chan struct{}, o.Parallel)}
+	g := &Gateway{
+		Options: o, senders: map[string]channels.Sender{}, tally: newTally(o.Logger), pace: newPacer(o.Clock),
+		slots: make(chan struct{}, o.Parallel),
+	}
 	g.soft, g.stopSoft = context.WithCancel(context.Background())
 	for _, c := range o.Channels {
 		if s, ok := c.(channels.Sender); ok {
@@ -84,9 +86,11 @@ func New(o Options) *Gateway {
 // taken until no turn runs. A gateway runs once. It fails with ErrDrainTimeout
 // if turns had to be cut off, and with the listener's error.
 func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
-	srv := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+	srv := &http.Server{
+		Handler: g.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(g.Logger.Handler(), slog.LevelWarn)}
+		ErrorLog: slog.NewLogLogger(g.Logger.Handler(), slog.LevelWarn),
+	}
 	base := context.WithoutCancel(ctx)
 	work, cutWork := context.WithCancelCause(base)
 	defer cutWork(nil)
