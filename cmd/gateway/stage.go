@@ -63,7 +63,7 @@ func act(b record.Body) []string {
 		return []string{fmt.Sprintf("state %s = %s", b.Name, cut(string(b.Value), 100))}
 	case record.Settled:
 		return []string{fmt.Sprintf("turn %s after %d steps; the reply is in the outbox of the same commit", b.Outcome, b.Steps)}
-	case record.Passed, record.Retried:
+	case record.Passed, record.Retried, record.Folded:
 	}
 	return nil
 }

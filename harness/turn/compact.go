@@ -87,10 +87,13 @@ func estimate(ms []model.Message) int {
 // result of a call that is cut off.
 func cut(ms []model.Message, keep int) int {
 	at, tokens := 0, 0
-	for i := len(ms) - 1; i > 0 && tokens < keep; i-- {
+	for i := len(ms) - 1; i > 0; i-- {
 		tokens += estimate(ms[i : i+1])
-		if ms[i].Role != model.Results {
-			at = i
+		if ms[i].Role == model.Results {
+			continue
+		}
+		if at = i; tokens >= keep {
+			break
 		}
 	}
 	return at
@@ -112,7 +115,7 @@ func (r *run) compact(ctx context.Context, n int, why string, m *harness.Manifes
 	before := r.tokens(m)
 	began := r.Clock()
 	rec := record.Folded{Turn: r.f.Turn.ID, Step: n, Why: why, Drop: drop, Before: before, Asked: c.Full()}
-	for _, part := range parts(r.f.Messages[:drop], max(most-mostSummary, most/2)) {
+	for _, part := range parts(r.f.Messages[:drop], max(most-min(mostSummary, c.Spec.MaxOut), most/2)) {
 		if err := r.summary(ctx, c, part, &rec); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/scripted"
+	"github.com/heddlehq/heddle/state"
 )
 
 // The model receives exactly what the function declared and returned.
@@ -27,7 +28,7 @@ func TestAgentIsAFunction(t *testing.T) {
 	}, scripted.Say("Hello."))
 	w.ask("U1", "hi")
 	want := model.Request{
-		Model: "strong-1", System: "You help in C1.\n\nBe brief.", MaxTokens: 4096,
+		Model: "strong-1", System: "You help in C1.\n\nBe brief.", MaxTokens: 4096, CacheKey: string(state.ConversationID("tested", thread)),
 		Tools:    []model.Tool{{Name: "look", Doc: "Does it.", Schema: look.Schema}},
 		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: "<heard from=\"U1\" role=\"member\">\nhi\n</heard>"}}}},
 	}

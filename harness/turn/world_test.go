@@ -59,7 +59,7 @@ func worldOf(t testing.TB, agent harness.Agent, p *scripted.Provider) *world {
 	w.store = mem.Open(w.clock)
 	w.log = w.store
 	names, err := model.NewNames([]model.Provider{w.wary}, map[string]string{"fast": "scripted/fast-1", "strong": "scripted/strong-1"},
-		map[string]model.Spec{"scripted/fast-1": {Window: 100_000, MaxOut: 100, In: 1, Out: 10}})
+		map[string]model.Spec{"scripted/fast-1": {Window: 10_000_000, MaxOut: 100, In: 1, Out: 10}})
 	if err != nil {
 		t.Fatal(err)
 	}
