@@ -32,13 +32,20 @@ check: lint build ## lint, build and test quickly, before a commit
 	go test ./...
 
 .PHONY: soak
-soak: setup build ## the tests many times over and long fuzz runs; about an hour
+soak: setup build ## the tests many times over, long fuzz runs, kills and stops under load; about an hour and a half
 	CGO_ENABLED=1 go test -race -shuffle=on -count=20 -timeout 60m ./...
 	tools/fuzz.sh 1200
+	go run ./bench crash --gateway bin/gateway --minutes 15
+	go run ./bench crash --gateway bin/gateway --minutes 10 --term
 
 .PHONY: bench
-bench: ## measure; see docs/performance.md for how to read it
+bench: build ## measure, and write the table of docs/performance.md
+	go run ./bench all --gateway bin/gateway --out docs/performance.md
 	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
+
+.PHONY: conformance
+conformance: ## run the MCP conformance suite against our client; needs npm
+	tools/conformance/run.sh
 
 .PHONY: generate
 generate: ## write generated files anew

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -232,5 +234,41 @@ func TestFigures(t *testing.T) {
 	g := growth(longReport{Early: 4, Late: 10, EarlySize: 1000, LateSize: 201000}, longReport{Early: 1, Late: 3, EarlySize: 500, LateSize: 100500})
 	if g != 1.5 {
 		t.Errorf("growth %v, want 1.5", g)
+	}
+}
+
+// TestTable writes a sitting between the markers of a file, and leaves the rest alone.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var s sitting
+	loads := func(perSecond, cpu float64) []loadReport {
+		return []loadReport{{verdict: verdict{Events: 10, Posts: 10, PerSecond: perSecond, Ack: quantiles{P99: 60}}, CPU: cpu}}
+	}
+	for i := range s.loads {
+		s.loads[i] = both[loadReport]{floor: loads(200, 1), gateway: loads(150, 3)}
+	}
+	s.turn = both[turnReport]{floor: []turnReport{{Own: quantiles{P50: 1}}}, gateway: []turnReport{{Own: quantiles{P50: 3.21}}}}
+	s.long = both[longReport]{floor: []longReport{{Early: 1, Late: 2, EarlySize: 1, LateSize: 2}}, gateway: []longReport{{Early: 1, Late: 2, EarlySize: 1, LateSize: 2}}}
+	s.start, s.full = []startReport{{Ready: 41, RSS: 25}}, startReport{Threads: 7, Ready: 55}
+	s.crashes = []crashReport{{Signal: "KILL", Kills: 6}}
+	got, err := between([]byte("before\n"+tableBegin+"old\n"+tableEnd+"\nafter\n"), s.table(t.TempDir(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(got)
+	for _, want := range []string{
+		"before\n" + tableBegin, tableEnd + "\nafter\n", "| at least 0.5 | 0.75 | met |", "| at most 2.5 | 3 | **missed** |",
+		"| at most 50 | 60 | **missed** |", "| at most 10 | 3.21 | met |", "| at most 1.5 | 1 | met |", "| at most 300 | 41 | met |",
+		"| 16 mentions unanswered | answered events/s | 200 | 150 | 0.75 |", "| store of 7 conversations | start to ready, ms |  | 55 |  |", "| KILL | 6 |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "old") {
+		t.Error("the old table is still there")
+	}
+	if _, err := between([]byte("no markers"), ""); err == nil {
+		t.Error("a file without markers is no error")
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -45,9 +47,10 @@ type ledger struct {
 	events    []*event
 	byMark    map[string]*event
 	last      map[int]int // of each thread, the highest seq that was answered
-	strays    []string    // posts that name no event of this run
-	misplaced int         // posts that stand outside their event's thread
-	disorder  int         // events that were answered after a later one of their thread
+	posts     int
+	strays    []string // posts that name no event of this run
+	misplaced int      // posts that stand outside their event's thread
+	disorder  int      // events that were answered after a later one of their thread
 	lastPost  time.Time
 	open      int // accepted and not answered
 }
@@ -91,6 +94,7 @@ func (l *ledger) posted(room, root, text string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastPost = at
+	l.posts++
 	known := false
 	for _, m := range marksIn(text) {
 		e := l.byMark[m]
@@ -162,6 +166,7 @@ type verdict struct {
 	Disorder  int `json:"disorder"`  // answered after a later one of the thread
 	Misplaced int `json:"misplaced"` // answered in another thread
 	Strays    int `json:"strays"`    // posts that answer nothing
+	Posts     int `json:"posts"`     // fewer than events if some were answered together
 
 	PerSecond float64   `json:"answered_per_s"` // from the first delivery to the last post
 	Ack       quantiles `json:"ack_ms"`
@@ -174,7 +179,7 @@ type verdict struct {
 func (l *ledger) sum() verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := verdict{Events: len(l.events), Disorder: l.disorder, Misplaced: l.misplaced, Strays: len(l.strays)}
+	v := verdict{Events: len(l.events), Disorder: l.disorder, Misplaced: l.misplaced, Strays: len(l.strays), Posts: l.posts}
 	if len(l.strays) > 0 {
 		v.example = l.strays[0]
 	}

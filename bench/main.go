@@ -1,6 +1,9 @@
+//go:build linux
+
 // Command bench measures a gateway from the outside: it plays Slack and a model
 // provider on loopback, sends signed mentions, and keeps an account of every
 // event. A floor, the least that a gateway can do, is measured in the same way.
+// It reads /proc, so it is for Linux only.
 package main
 
 import (
@@ -22,6 +25,7 @@ type cli struct {
 	Long  longCmd  `cmd:"" help:"What message 1000 of a thread costs, compared with message 10."`
 	Start startCmd `cmd:"" help:"Start to ready, and memory when idle."`
 	Crash crashCmd `cmd:"" help:"Kill the gateway again and again under load."`
+	All   allCmd   `cmd:"" help:"Everything in one sitting; writes the table of docs/performance.md."`
 
 	ServeFloor floorCmd `cmd:"" hidden:""`
 }
@@ -112,7 +116,7 @@ func (c *longCmd) Run(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		floor, err := measureLong(ctx, subject{dir: s.dir, history: true})
+		floor, err := measureLong(ctx, subject{dir: s.dir})
 		if err != nil {
 			return nil, err
 		}

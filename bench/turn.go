@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -67,6 +69,7 @@ const (
 // measureLong has a thread of a thousand messages answered, one at a time.
 func measureLong(ctx context.Context, s subject) (longReport, error) {
 	rep := longReport{Subject: s.name()}
+	s.history = true
 	r, err := newRig(s, pace{Words: 10})
 	if err != nil {
 		return rep, err

@@ -84,7 +84,7 @@ func TestVerdicts(t *testing.T) {
 				}
 				w.queue(thread("r", "1"), "one")
 				w.run()
-				time.Sleep(time.Minute)
+				w.pass(time.Minute)
 				var got []string
 				for i, c := range w.chat.made() {
 					mark := fmt.Sprintf("%s@%v", c.Op, c.At)
@@ -119,7 +119,7 @@ func TestLimitedLook(t *testing.T) {
 		w.chat.find = script(refused(channels.Limited, 7*time.Second), nil)
 		w.queue(thread("r", "1"), "one")
 		w.run()
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		c := w.chat.made()
 		if len(c) != 3 || c[2].At-c[1].At != 7*time.Second {
 			t.Errorf("calls %v, want the second look 7 s after the first", c)
@@ -134,7 +134,7 @@ func TestDoubtWithoutFinder(t *testing.T) {
 		w.chat.send = script(refused(channels.Unknown, 0), nil)
 		w.queue(thread("r", "1"), "one", "two")
 		w.run()
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		if diff := cmp.Diff([]state.PostState{state.Dead, state.Sent}, states(w.posts(thread("r", "1")))); diff != "" {
 			t.Error(diff)
 		}
@@ -185,7 +185,7 @@ func TestGivesUp(t *testing.T) {
 				w.chat.send, w.chat.find = script(tc.send, tc.send), script(tc.find)
 				w.queue(thread("r", "1"), "one")
 				w.run()
-				time.Sleep(3 * time.Hour)
+				w.pass(3 * time.Hour)
 				sends, calls := 0, w.chat.made()
 				for _, c := range calls {
 					if c.Op == "send" {
@@ -219,7 +219,7 @@ func TestLimitedIsNotGivenUp(t *testing.T) {
 		w.chat.send = script(append(answers, nil)...)
 		w.queue(thread("r", "1"), "one")
 		w.run()
-		time.Sleep(10 * time.Hour)
+		w.pass(10 * time.Hour)
 		if p := w.posts(thread("r", "1"))[0]; p.State != state.Sent {
 			t.Errorf("the post is %s %q after %d attempts", p.State, p.Reason, p.Attempts)
 		}
@@ -298,7 +298,7 @@ func TestOrderWithinThreads(t *testing.T) {
 			w.queue(th, want[th]...)
 		}
 		w.run()
-		time.Sleep(time.Hour)
+		w.pass(time.Hour)
 		if diff := cmp.Diff(want, made); diff != "" {
 			t.Error(diff)
 		}
@@ -322,7 +322,7 @@ func TestSenders(t *testing.T) {
 			w.queue(thread("r", fmt.Sprint(i)), "one")
 		}
 		w.run()
-		time.Sleep(3500 * time.Millisecond)
+		w.pass(3500 * time.Millisecond)
 		if n := len(w.chat.made()); n != 3*senders || most.Load() != senders {
 			t.Errorf("%d posts made, at most %d at once; want %d and %d", n, most.Load(), 3*senders, senders)
 		}
@@ -343,7 +343,7 @@ func TestUnsettledClaimIsLookedFor(t *testing.T) {
 			}
 			w.store.Store.(*mem.Store).Expire()
 			w.run()
-			time.Sleep(time.Minute)
+			w.pass(time.Minute)
 			if diff := cmp.Diff([]call{{0, "find", "one"}, {time.Second, "find", "one"}, {time.Second, "send", "one"}}, w.chat.made()); diff != "" {
 				t.Error(diff)
 			}
@@ -362,7 +362,7 @@ func TestUnsettledClaimIsLookedFor(t *testing.T) {
 			w.chat.find = script(nil)
 			w.queue(thread("r", "1"), "one")
 			w.run()
-			time.Sleep(time.Hour)
+			w.pass(time.Hour)
 			if diff := cmp.Diff([]call{{0, "send", "one"}, {time.Minute, "find", "one"}}, w.chat.made()); diff != "" {
 				t.Error(diff)
 			}
@@ -381,7 +381,7 @@ func TestSlowRequestIsCut(t *testing.T) {
 		w.chat.find = script(nil)
 		w.queue(thread("r", "1"), "one")
 		w.run()
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		c := w.chat.made()
 		if len(c) != 2 || c[1].Op != "find" || c[1].At < postTime || c[1].At > postTime+time.Second {
 			t.Errorf("calls %v, want a look after 30 s", c)
@@ -393,26 +393,27 @@ func TestClaimOfPostsFails(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
 		var n atomic.Int32
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		w.store.claimPosts = func(ctx context.Context, most int) ([]state.Effect, error) {
 			n.Add(1)
-			if broken {
+			if broken.Load() {
 				return nil, errors.New("broken")
 			}
 			return w.store.Store.ClaimPosts(ctx, "here", most, time.Minute)
 		}
 		w.queue(thread("r", "1"), "one")
 		w.run()
-		time.Sleep(2500 * time.Millisecond)
+		w.pass(2500 * time.Millisecond)
 		if n.Load() != 3 {
 			t.Errorf("%d claims in 2.5 s, want 3", n.Load())
 		}
-		broken = false
-		time.Sleep(time.Second)
+		broken.Store(false)
+		w.pass(time.Second)
 		if diff := cmp.Diff([]call{{3 * time.Second, "send", "one"}}, w.chat.made()); diff != "" {
 			t.Error(diff)
 		}
-		broken = true
+		broken.Store(true)
 		n.Store(0)
 		if took, err := w.drained(); took != 0 || err != nil || n.Load() > 2 {
 			t.Errorf("stopped after %v with %v and %d claims", took, err, n.Load())
@@ -437,7 +438,7 @@ func TestFlush(t *testing.T) {
 			w.queue(thread("limited", "1"), "later", "after it")
 			w.run()
 			w.hear("r", "s")
-			time.Sleep(time.Second)
+			w.pass(time.Second)
 			took, err := w.drained()
 			if err != nil || took != 3*time.Second {
 				t.Errorf("stopped after %v with %v, want 3s: three posts, one after the other", took, err)
@@ -480,7 +481,7 @@ func TestFlush(t *testing.T) {
 			}
 			// Settled, as in doubt, although all had ended.
 			w.store.Store.(*mem.Store).Expire()
-			time.Sleep(time.Second)
+			w.pass(time.Second)
 			es, err := w.store.ClaimPosts(w.Context(), "next start", 9, time.Minute)
 			if err != nil || len(es) == 0 || es[0].Post.Text != "hangs" || !es[0].DoubtAt.Equal(w.began) || es[0].Attempt != 2 {
 				t.Errorf("the next start claims %+v (%v), want the hanging post in doubt since the start", es, err)
@@ -510,12 +511,12 @@ func TestLimitedRoom(t *testing.T) {
 		}
 		w.queue(thread("other", "1"), "other 0", "other 1", "other 2")
 		w.run()
-		time.Sleep(500 * time.Millisecond)
+		w.pass(500 * time.Millisecond)
 		w.queue(thread("busy", "new"), "busy new", "busy last")
 		w.queue(thread("other", "2"), "other new")
-		time.Sleep(7 * time.Second) // 7.5 s: comes last in the row
+		w.pass(7 * time.Second) // 7.5 s: comes last in the row
 		w.queue(thread("busy", "late"), "busy late")
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		var busy []time.Duration
 		for _, c := range w.chat.made() {
 			switch {

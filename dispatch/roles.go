@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,6 +34,7 @@ type person struct{ channel, account, home, id string }
 type lookup struct {
 	done  chan struct{} // closed when role and until are set
 	role  chat.Role
+	err   error
 	until time.Time
 }
 
@@ -46,11 +49,15 @@ func NewRoles(cs []channels.Channel, clock func() time.Time, log *slog.Logger) *
 	return r
 }
 
-// Role is the author's role in the thread's account now.
-func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) chat.Role {
+// ErrRole says that a role could not be looked up. Why is logged.
+var ErrRole = errors.New("the role is not known")
+
+// Role is the author's role in the thread's account now. With an error, which
+// wraps ErrRole, it is Outsider.
+func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) {
 	ro := r.rosters[t.Channel]
 	if ro == nil || a.ID == "" || a.Bot {
-		return chat.Outsider
+		return chat.Outsider, nil
 	}
 	key := person{t.Channel, t.Account, a.Account, a.ID}
 	r.mu.Lock()
@@ -75,13 +82,13 @@ func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) chat.Rol
 	r.mu.Unlock()
 	if mine {
 		r.ask(ctx, ro, t, a, l)
-		return l.role
+		return l.role, l.err
 	}
 	select {
 	case <-l.done:
-		return l.role
+		return l.role, l.err
 	case <-ctx.Done():
-		return chat.Outsider
+		return chat.Outsider, fmt.Errorf("%w: %w", ErrRole, context.Cause(ctx))
 	}
 }
 
@@ -93,7 +100,7 @@ func (r *Roles) ask(ctx context.Context, ro channels.Roster, t chat.Thread, a ch
 	role, err := ro.Role(ctx, t.Account, a)
 	if err != nil {
 		r.log.Warn("role not known", "channel", t.Channel, "err", err)
-		l.role, l.until = chat.Outsider, r.clock().Add(roleFailFor)
+		l.role, l.err, l.until = chat.Outsider, ErrRole, r.clock().Add(roleFailFor)
 		return
 	}
 	l.role, l.until = role, r.clock().Add(roleFor)

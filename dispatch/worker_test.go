@@ -55,12 +55,12 @@ func TestHeartbeatKeepsTheLease(t *testing.T) {
 		w.run()
 		w.hear("r")
 		for range 24 {
-			time.Sleep(2500 * time.Millisecond)
+			w.pass(2500 * time.Millisecond)
 			if _, err := w.store.Claim(w.Context(), "another", time.Minute); !errors.Is(err, state.ErrNone) {
 				t.Fatalf("%v: another claim got %v, want ErrNone", w.at(), err)
 			}
 		}
-		time.Sleep(5 * time.Second)
+		w.pass(5 * time.Second)
 		if runs.Load() != 1 {
 			t.Errorf("%d attempts, want 1", runs.Load())
 		}
@@ -68,7 +68,7 @@ func TestHeartbeatKeepsTheLease(t *testing.T) {
 			t.Errorf("renewed %d times in a minute, want about 18", n)
 		}
 		// A turn that ended is not renewed.
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		if n := w.store.renewed.Load(); n > 20 {
 			t.Errorf("renewed %d times", n)
 		}
@@ -119,7 +119,7 @@ func TestLeaseLostEndsTheTurn(t *testing.T) {
 				w.store.renew = func(ctx context.Context, _ state.Lease) error { return tc.renew(ctx, w.store.renewed.Load()) }
 				w.run()
 				w.hear("r")
-				time.Sleep(time.Minute)
+				w.pass(time.Minute)
 			}, func(o *Options) { o.Lease = 9 * time.Second }, withEngine(func(ctx, _ context.Context, l state.Lease) error {
 				if l.Attempt > 1 {
 					return w.settle(ctx, l)
@@ -158,7 +158,7 @@ func TestInterruptedTurnIsClaimedAgain(t *testing.T) {
 				w = made
 				w.run()
 				w.hear("r", "other")
-				time.Sleep(time.Minute)
+				w.pass(time.Minute)
 				want := "[1@0s 2@10s]"
 				if got := fmt.Sprint(attempts); got != want {
 					t.Errorf("attempts %s, want %s", got, want)
@@ -204,11 +204,11 @@ func TestClaimsThatFail(t *testing.T) {
 			}
 			w.run()
 			w.hear("r")
-			time.Sleep(2500 * time.Millisecond)
+			w.pass(2500 * time.Millisecond)
 			if n.Load() != claimers*3 {
 				t.Errorf("%d claims in 2.5 s, want %d", n.Load(), claimers*3)
 			}
-			time.Sleep(time.Second)
+			w.pass(time.Second)
 			if c, err := w.store.Find(w.Context(), thread("r", "1")); err != nil || c.Inbox != 0 {
 				t.Errorf("not answered after the store recovered: %d waiting (%v)", c.Inbox, err)
 			}
@@ -220,7 +220,7 @@ func TestClaimsThatFail(t *testing.T) {
 			var n atomic.Int32
 			w.store.waitReady = func(context.Context) error { n.Add(1); return broken }
 			w.run()
-			time.Sleep(2500 * time.Millisecond)
+			w.pass(2500 * time.Millisecond)
 			if n.Load() != claimers*3 {
 				t.Errorf("%d waits in 2.5 s, want %d", n.Load(), claimers*3)
 			}
@@ -304,7 +304,7 @@ func TestDrain(t *testing.T) {
 				w = made
 				w.run()
 				w.hear("r")
-				time.Sleep(time.Second)
+				w.pass(time.Second)
 				began := time.Now()
 				w.stop()
 				synctest.Wait()

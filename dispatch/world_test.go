@@ -82,6 +82,12 @@ func (w *world) drained() (time.Duration, error) {
 	return time.Since(began), err
 }
 
+// pass lets time pass and waits for what that sets off.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // at is the time since the test began.
 func (w *world) at() time.Duration { return time.Since(w.began) }
 

@@ -114,9 +114,8 @@ func TestRenderSurvivesPanics(t *testing.T) {
 	t.Parallel()
 	_, err := harness.Render(func(c *harness.Context) string {
 		harness.UseSandbox(c, "")
-		var m map[string]int
-		m["x"] = 1
-		return ""
+		var none []int
+		return fmt.Sprint(none[len(c.Thread().Root)])
 	}, snapshot())
 	var re *harness.RenderError
 	if !errors.As(err, &re) || re.Panic == nil || !strings.Contains(re.Detail, "TestRenderSurvivesPanics") {

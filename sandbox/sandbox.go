@@ -62,7 +62,7 @@ const DefaultTimeout = 2 * time.Minute
 
 // A Result is what a command did.
 type Result struct {
-	Output   []byte // stdout and stderr as they came, cut in the middle at the sandbox's limit
+	Output   []byte // stdout and stderr as they came, cut in the middle at the sandbox's limit, with a line that says so there
 	Cut      int64  // bytes left out of Output
 	ExitCode int    // 124 after a timeout
 	TimedOut bool
@@ -82,7 +82,7 @@ type Query struct {
 	Literal bool   // Pattern is plain text
 	Root    string // file or directory
 	Include string // pattern on the base name, "" for all
-	Limit   int    // most hits
+	Limit   int    // most hits, 0 means DefaultHits
 }
 
 // Hits are matching lines by path, then line.
@@ -94,6 +94,6 @@ type Hits struct {
 // A Hit is one matching line.
 type Hit struct {
 	Path string
-	Line int // from 1
-	Text string
+	Line int    // from 1
+	Text string // at most MaxLineBytes of it
 }

@@ -30,7 +30,14 @@ type anthropicRequest struct {
 	Model     string `json:"model"`
 	Stream    bool   `json:"stream"`
 	MaxTokens int    `json:"max_tokens"`
-	System    []struct {
+	Thinking  struct {
+		Type   string `json:"type"`
+		Budget int    `json:"budget_tokens"`
+	} `json:"thinking"`
+	Output *struct {
+		Effort string `json:"effort"`
+	} `json:"output_config"`
+	System []struct {
 		Text string `json:"text"`
 	} `json:"system"`
 	Messages []struct {
@@ -52,6 +59,38 @@ type anthropicBlock struct {
 	ToolUseID string          `json:"tool_use_id"`
 	Content   string          `json:"content"`
 	Signature string          `json:"signature"`
+	Source    struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	} `json:"source"`
+}
+
+// checkThinking refuses a way of thinking that cannot be.
+func (in *anthropicRequest) checkThinking() error {
+	t := in.Thinking
+	switch {
+	case t.Type == "enabled" && (t.Budget < 1024 || t.Budget >= in.MaxTokens):
+		return fmt.Errorf("thinking.budget_tokens: should be at least 1024 and less than max_tokens")
+	case t.Type != "enabled" && t.Budget != 0:
+		return fmt.Errorf("thinking.budget_tokens: extra inputs are not permitted")
+	case in.Output != nil && !strings.Contains(" low medium high xhigh max ", " "+in.Output.Effort+" "):
+		return fmt.Errorf("output_config.effort: unsupported value %q", in.Output.Effort)
+	case t.Type != "enabled":
+		return nil
+	}
+	results := func(m int) bool { return in.Messages[m].Content[0].Type == "tool_result" }
+	first := len(in.Messages) // of the answer under way
+	for first >= 2 && results(first-1) {
+		first -= 2
+	}
+	if first == len(in.Messages) {
+		return nil
+	}
+	if !strings.HasSuffix(in.Messages[first].Content[0].Type, "thinking") {
+		return fmt.Errorf("messages.%d.content.0: when thinking is enabled, an answer under way must start with a thinking block", first)
+	}
+	return nil
 }
 
 var useID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -90,25 +129,28 @@ func (anthropic) read(s *Server, r *http.Request, body []byte) (Request, error) 
 		if len(m.Content) == 0 {
 			return q, fmt.Errorf("messages.%d: content must not be empty", i)
 		}
-		said, results, err := s.blocks(m.Role, m.Content)
+		said, results, err := s.blocks(in.Model, m.Role, m.Content)
 		if err != nil {
 			return q, fmt.Errorf("messages.%d: %w", i, err)
 		}
 		if results.callIDs != nil {
 			q.Messages = append(q.Messages, results)
 		}
-		if said.Text != "" || said.Calls != nil || results.callIDs == nil {
+		if said.Text != "" || said.Images > 0 || said.Calls != nil || results.callIDs == nil {
 			q.Messages = append(q.Messages, said)
 		}
 	}
 	if err := checkTools(q.Tools, schemas); err != nil {
 		return q, err
 	}
-	return q, checkTalk(q.Messages)
+	if err := checkTalk(q.Messages); err != nil {
+		return q, err
+	}
+	return q, in.checkThinking()
 }
 
 // blocks reads the content of a message into what it says and the results it begins with.
-func (s *Server) blocks(role string, content []anthropicBlock) (said, results Message, err error) {
+func (s *Server) blocks(model, role string, content []anthropicBlock) (said, results Message, err error) {
 	said, results = Message{Role: role}, Message{Role: "results"}
 	for _, b := range content {
 		switch {
@@ -116,7 +158,12 @@ func (s *Server) blocks(role string, content []anthropicBlock) (said, results Me
 			if strings.TrimSpace(b.Text) == "" {
 				return said, results, fmt.Errorf("text content blocks must contain non-whitespace text")
 			}
-			said.Text = strings.TrimPrefix(said.Text+"\n"+b.Text, "\n")
+			said.add(b.Text)
+		case b.Type == "image" && role == "user" && b.Source.Type == "base64":
+			said.Images++
+			if err := checkImage(b.Source.MediaType, b.Source.Data); err != nil {
+				return said, results, err
+			}
 		case b.Type == "tool_use" && role == "assistant":
 			if !useID.MatchString(b.ID) {
 				return said, results, fmt.Errorf("tool_use id should match %s", useID)
@@ -124,17 +171,17 @@ func (s *Server) blocks(role string, content []anthropicBlock) (said, results Me
 			said.Calls = append(said.Calls, script.Call{Name: b.Name, Args: string(b.Input)})
 			said.callIDs = append(said.callIDs, b.ID)
 		case b.Type == "tool_result" && role == "user":
-			if said.Text != "" {
+			if said.Text != "" || said.Images > 0 {
 				return said, results, fmt.Errorf("tool_result blocks must come first")
 			}
-			results.Text = strings.TrimPrefix(results.Text+"\n"+b.Content, "\n")
+			results.add(b.Content)
 			results.callIDs = append(results.callIDs, b.ToolUseID)
 		case b.Type == "thinking" && role == "assistant":
-			s.mu.Lock()
-			known := s.signed[b.Signature]
-			s.mu.Unlock()
-			if !known {
+			if !s.isSigned(b.Signature, "anthropic", model) {
 				return said, results, fmt.Errorf("invalid signature in thinking block")
+			}
+			if b.Type == content[len(content)-1].Type {
+				return said, results, fmt.Errorf("the final block in an assistant message cannot be thinking")
 			}
 		default:
 			return said, results, fmt.Errorf("block %q has no place in a message of role %s", b.Type, role)

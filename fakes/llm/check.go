@@ -1,14 +1,16 @@
 package llm
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// checkTools refuses what both providers refuse in a list of tools.
+// checkTools refuses what all providers refuse in a list of tools.
 func checkTools(names []string, schemas []json.RawMessage) error {
 	seen := map[string]bool{}
 	for i, n := range names {
@@ -28,7 +30,7 @@ func checkTools(names []string, schemas []json.RawMessage) error {
 	return nil
 }
 
-// checkTalk refuses what both providers refuse in a conversation: a call that
+// checkTalk refuses what all providers refuse in a conversation: a call that
 // is not answered at once, a result without its call, an id used twice.
 func checkTalk(talk []Message) error {
 	if len(talk) == 0 {
@@ -66,6 +68,31 @@ func checkTalk(talk []Message) error {
 	}
 	return nil
 }
+
+// checkImage refuses an image of a type or encoding that is not taken.
+func checkImage(media, data string) error {
+	switch media {
+	case "image/png", "image/jpeg", "image/webp":
+	default:
+		return fmt.Errorf("image of media type %q is not supported", media)
+	}
+	if b, err := base64.StdEncoding.DecodeString(data); err != nil || len(b) == 0 {
+		return fmt.Errorf("image data is no base64")
+	}
+	return nil
+}
+
+// checkURL is checkImage for an image in a URL.
+func checkURL(url string) error {
+	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	if !ok {
+		return fmt.Errorf("this server fetches no images")
+	}
+	return checkImage(media, data)
+}
+
+// add joins a text to what a message says already.
+func (m *Message) add(text string) { m.Text = strings.TrimPrefix(m.Text+"\n"+text, "\n") }
 
 func isObject(b []byte) bool {
 	var o map[string]json.RawMessage

@@ -1,6 +1,7 @@
 // Package llm is a stand-in for model providers: one HTTP server that speaks
-// Chat Completions and Messages, streamed. It plays a script, refuses what the
-// real ones refuse, fails in the ways they fail, and keeps a ledger.
+// Chat Completions, Responses, Messages and generateContent, streamed. It plays
+// a script, refuses what the real ones refuse, fails in the ways they fail, and
+// keeps a ledger.
 package llm
 
 import (
@@ -25,19 +26,20 @@ type Options struct {
 }
 
 // Server is the stand-in. Chat Completions are at any path that ends in
-// /chat/completions, Messages at any that ends in /messages.
+// /chat/completions, Responses at /responses, Messages at /messages, and
+// generateContent at MODEL:streamGenerateContent.
 type Server struct {
 	opt Options
 
 	mu       sync.Mutex
 	requests []Request
 	ids      int
-	signed   map[string]bool // signatures of reasoning it has made
+	signed   map[string]string // signatures of reasoning it has made: wire and model
 }
 
 // A Request is an entry of the ledger.
 type Request struct {
-	Wire     string // "openai" or "anthropic"
+	Wire     string // "openai", "responses", "anthropic" or "gemini"
 	Model    string
 	System   string
 	Tools    []string
@@ -46,10 +48,11 @@ type Request struct {
 	Body     []byte
 }
 
-// A Message is one of a request's, in one form for both wires.
+// A Message is one of a request's, in one form for all wires.
 type Message struct {
 	Role    string // "user", "assistant" or "results"
 	Text    string // of results: theirs, joined by line feeds
+	Images  int
 	Calls   []script.Call
 	callIDs []string // of calls, or of what results answer
 }
@@ -66,7 +69,7 @@ func New(o Options) *Server {
 		}
 		o.Script = script.NewPlayer(s)
 	}
-	return &Server{opt: o, signed: map[string]bool{}}
+	return &Server{opt: o, signed: map[string]string{}}
 }
 
 // Requests is the ledger, in the order of arrival.
@@ -76,7 +79,7 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// A format is what differs between the two wires.
+// A format is what differs between the wires.
 type format interface {
 	name() string
 	key(*http.Request) string
@@ -87,15 +90,10 @@ type format interface {
 	report(refusal any) string // the event that reports a failure in mid-stream
 }
 
-// ServeHTTP answers a request of either wire.
+// ServeHTTP answers a request of any wire.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var f format
-	switch {
-	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		f = openAI{}
-	case strings.HasSuffix(r.URL.Path, "/messages"):
-		f = anthropic{}
-	default:
+	f := formatOf(r.URL.Path)
+	if f == nil {
 		http.NotFound(w, r)
 		return
 	}
@@ -125,6 +123,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.play(w, r, f, q)
+}
+
+func formatOf(path string) format {
+	switch {
+	case strings.HasSuffix(path, "/chat/completions"):
+		return openAI{}
+	case strings.HasSuffix(path, "/responses"):
+		return responses{}
+	case strings.HasSuffix(path, "/messages"):
+		return anthropic{}
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		return gemini{}
+	}
+	return nil
 }
 
 // play does what the script says to this conversation.
@@ -216,9 +228,16 @@ func (s *Server) answer(q Request, l script.Line) *answer {
 	}
 	if l.Think != "" {
 		a.signature = fmt.Sprintf("c2lnbmF0dXJl%06d==", s.ids)
-		s.signed[a.signature] = true
+		s.signed[a.signature] = q.Wire + "/" + q.Model
 	}
 	return a
+}
+
+// isSigned says whether a signature was made for this wire and model.
+func (s *Server) isSigned(signature, wire, model string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return signature != "" && s.signed[signature] == wire+"/"+model
 }
 
 func reply(w http.ResponseWriter, status int, v any) {

@@ -16,7 +16,9 @@ import (
 	"github.com/heddlehq/heddle/fakes/llm"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/anthropic"
+	"github.com/heddlehq/heddle/model/gemini"
 	"github.com/heddlehq/heddle/model/openai"
+	"github.com/heddlehq/heddle/model/openai/responses"
 	"github.com/heddlehq/heddle/model/script"
 	"github.com/heddlehq/heddle/model/scripted"
 )
@@ -30,7 +32,7 @@ func player(t *testing.T, text string) *script.Player {
 	return script.NewPlayer(s)
 }
 
-// providers are the three ways to play a script: over both wires and without any.
+// providers are the ways to play a script: over each wire and without any.
 func providers(t *testing.T, text string, o llm.Options) map[string]model.Provider {
 	t.Helper()
 	serve := func() string {
@@ -40,10 +42,12 @@ func providers(t *testing.T, text string, o llm.Options) map[string]model.Provid
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	idle := 200 * time.Millisecond
+	idle := time.Second
 	return map[string]model.Provider{
 		"openai":    openai.New(openai.Options{APIKey: o.Key, BaseURL: serve() + "/v1", First: idle, Idle: idle}),
+		"responses": responses.New(responses.Options{APIKey: o.Key, BaseURL: serve() + "/v1", First: idle, Idle: idle}),
 		"anthropic": anthropic.New(anthropic.Options{APIKey: o.Key, BaseURL: serve(), First: idle, Idle: idle}),
+		"gemini":    gemini.New(gemini.Options{APIKey: o.Key, BaseURL: serve() + "/v1beta", First: idle, Idle: idle}),
 		"scripted":  scripted.Play(scripted.Script(player(t, text)), 0),
 	}
 }
@@ -76,7 +80,14 @@ say: you said {user}`
 				t.Fatal(err)
 			}
 			var seen []string
+			results := model.Message{Role: model.Results}
 			for _, part := range got.Parts {
+				if part.Kind == model.Call {
+					results.Parts = append(results.Parts, model.Part{Kind: model.Result, CallID: part.CallID, Name: "bash", Text: []string{"all well", "noon"}[len(results.Parts)]})
+				}
+				if part.Kind == model.Reasoning && part.Text == "" {
+					continue // a signature only
+				}
 				seen = append(seen, string(part.Kind)+" "+part.Text+part.Name+string(part.Args))
 			}
 			want := []string{"reasoning they want the log", "text I will look.", `call bash{"command":"tail log"}`, `call bash{"command":"date"}`}
@@ -85,10 +96,6 @@ say: you said {user}`
 			}
 			if d := cmp.Diff("they ||\nwant ||\nthe ||\nlog||\n|I |\n|will |\n|look.|\n||bash\n||bash\n", deltas.String()); d != "" {
 				t.Errorf("deltas (-want +got):\n%s", d)
-			}
-			results := model.Message{Role: model.Results}
-			for i, part := range got.Parts[2:] {
-				results.Parts = append(results.Parts, model.Part{Kind: model.Result, CallID: part.CallID, Name: "bash", Text: []string{"all well", "noon"}[i]})
 			}
 			r.Messages = append(r.Messages, model.Message{Role: model.Assistant, Parts: got.Parts}, results)
 			got, err = p.Stream(context.Background(), r, nil)
@@ -188,6 +195,16 @@ func TestRefuses(t *testing.T) {
 		x = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{}"}}]}`
 		y = `{"role":"tool","tool_call_id":"c1","content":""}`
 		v = `{"role":"user","content":"hi"}`
+
+		r  = `{"model":"m","stream":true,"store":false,"input":[`
+		ru = `{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}`
+		rc = `{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"}`
+		rd = `{"type":"function_call_output","call_id":"c1","output":""}`
+
+		g  = `{"contents":[`
+		gu = `{"role":"user","parts":[{"text":"hi"}]}`
+		gc = `{"role":"model","parts":[{"functionCall":{"id":"c1","name":"bash","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]}`
+		gd = `{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"bash","response":{"output":""}}}]}`
 	)
 	tests := []struct {
 		name, wire, body string
@@ -223,20 +240,57 @@ func TestRefuses(t *testing.T) {
 		{"text before result", "anthropic", a + u + `,` + c + `,` + strings.Replace(d, `[`, `[{"type":"text","text":"x"},`, 1) + `]}`, 400},
 		{"bad id", "anthropic", a + u + `,` + strings.Replace(c, "c1", "c:1", 1) + `,` + strings.Replace(d, "c1", "c:1", 1) + `]}`, 400},
 		{"forged reasoning", "anthropic", a + u + `,{"role":"assistant","content":[{"type":"thinking","thinking":"x","signature":"y"}]}]}`, 400},
+		{"image", "anthropic", a + strings.Replace(u, `{"type":"text","text":"hi"}`, `{"type":"image","source":{"type":"base64","media_type":"image/svg","data":"eA=="}}`, 1) + `]}`, 400},
+		{"small budget", "anthropic", strings.Replace(a, `"stream"`, `"thinking":{"type":"enabled","budget_tokens":8},"stream"`, 1) + u + `]}`, 400},
+		{"budget of all", "anthropic", strings.Replace(a, `"stream":true,"max_tokens":9`, `"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"max_tokens":2000`, 1) + u + `]}`, 400},
+		{"adaptive budget", "anthropic", strings.Replace(a, `"stream"`, `"thinking":{"type":"adaptive","budget_tokens":2000},"stream"`, 1) + u + `]}`, 400},
+		{"effort", "anthropic", strings.Replace(a, `"stream"`, `"output_config":{"effort":"off"},"stream"`, 1) + u + `]}`, 400},
+		{"thinking begun late", "anthropic", strings.Replace(a, `"stream":true,"max_tokens":9`, `"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"max_tokens":3000`, 1) + u + `,` + c + `,` + d + `]}`, 400},
+
+		{"image", "openai", o + `{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://h.test/a.png"}}]}]}`, 400},
+		{"effort", "openai", strings.Replace(o, `"stream"`, `"reasoning_effort":"off","stream"`, 1) + v + `]}`, 400},
+
+		{"good", "responses", r + ru + `,` + rc + `,` + rd + `]}`, 200},
+		{"unknown parameter", "responses", strings.Replace(r, `"stream"`, `"max_tokens":1,"stream"`, 1) + ru + `]}`, 400},
+		{"stored", "responses", strings.Replace(r, `"store":false`, `"store":true`, 1) + ru + `]}`, 400},
+		{"no input", "responses", r + `]}`, 400},
+		{"call without result", "responses", r + ru + `,` + rc + `]}`, 400},
+		{"result without call", "responses", r + ru + `,` + rd + `]}`, 400},
+		{"long id", "responses", r + ru + `,` + strings.Replace(rc, "c1", strings.Repeat("c", 65), 1) + `,` + strings.Replace(rd, "c1", strings.Repeat("c", 65), 1) + `]}`, 400},
+		{"forged reasoning", "responses", r + ru + `,{"type":"reasoning","summary":[],"encrypted_content":"x"},` + rc + `,` + rd + `]}`, 400},
+		{"reasoning alone", "responses", r + `{"type":"reasoning","summary":[],"encrypted_content":"x"}]}`, 400},
+		{"strict tool", "responses", r + ru + `],"tools":[{"type":"function","name":"a","parameters":{"type":"object"}}]}`, 400},
+		{"output of a user", "responses", r + strings.Replace(ru, "input_text", "output_text", 1) + `]}`, 400},
+
+		{"good", "gemini", g + gu + `,` + gc + `,` + gd + `]}`, 200},
+		{"unknown name", "gemini", `{"model":"m","contents":[` + gu + `]}`, 400},
+		{"no contents", "gemini", g + `]}`, 400},
+		{"two users", "gemini", g + gu + `,` + gu + `]}`, 400},
+		{"begins with a model", "gemini", g + gc + `,` + gd + `]}`, 400},
+		{"empty part", "gemini", g + strings.Replace(gu, "hi", "", 1) + `]}`, 400},
+		{"unsigned call", "gemini", g + gu + `,` + strings.Replace(gc, `,"thoughtSignature":"skip_thought_signature_validator"`, "", 1) + `,` + gd + `]}`, 400},
+		{"forged signature", "gemini", g + gu + `,` + strings.Replace(gc, "skip_thought_signature_validator", "eA==", 1) + `,` + gd + `]}`, 400},
+		{"result without call", "gemini", g + gd + `]}`, 400},
+		{"call without result", "gemini", g + gu + `,` + gc + `,` + gu + `]}`, 400},
+		{"image", "gemini", g + strings.Replace(gu, `{"text":"hi"}`, `{"inlineData":{"mimeType":"image/gif","data":"eA=="}}`, 1) + `]}`, 400},
+		{"level and budget", "gemini", `{"generationConfig":{"thinkingConfig":{"thinkingLevel":"low","thinkingBudget":1}},"contents":[` + gu + `]}`, 400},
 		{"wrong key", "openai-wrong-key", o + v + `]}`, 401},
 	}
 	server := llm.New(llm.Options{Key: "k", Script: player(t, "say: a\nsay: b")})
 	for _, tt := range tests {
 		t.Run(tt.wire+" "+tt.name, func(t *testing.T) {
-			path := "/v1/chat/completions"
-			if tt.wire == "anthropic" {
-				path = "/v1/messages"
+			path := map[string]string{
+				"anthropic": "/v1/messages", "responses": "/v1/responses", "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
+			}[tt.wire]
+			if path == "" {
+				path = "/v1/chat/completions"
 			}
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(tt.body))
 			r.Header.Set("Anthropic-Version", "2023-06-01")
 			if !strings.HasSuffix(tt.wire, "wrong-key") {
 				r.Header.Set("X-Api-Key", "k")
 				r.Header.Set("Authorization", "Bearer k")
+				r.Header.Set("X-Goog-Api-Key", "k")
 			}
 			w := httptest.NewRecorder()
 			server.ServeHTTP(w, r)

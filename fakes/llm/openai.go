@@ -34,9 +34,9 @@ type openAIRequest struct {
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
 	Messages []struct {
-		Role       string  `json:"role"`
-		Content    *string `json:"content"`
-		ToolCallID string  `json:"tool_call_id"`
+		Role       string          `json:"role"`
+		Content    json.RawMessage `json:"content"`
+		ToolCallID string          `json:"tool_call_id"`
 		ToolCalls  []struct {
 			ID       string `json:"id"`
 			Type     string `json:"type"`
@@ -53,9 +53,47 @@ type openAIRequest struct {
 			Parameters json.RawMessage `json:"parameters"`
 		} `json:"function"`
 	} `json:"tools"`
-	MaxTokens           int `json:"max_tokens"`
-	MaxCompletionTokens int `json:"max_completion_tokens"`
+	MaxTokens           int    `json:"max_tokens"`
+	MaxCompletionTokens int    `json:"max_completion_tokens"`
+	ReasoningEffort     string `json:"reasoning_effort"`
 }
+
+// openAIContent reads the content of a message: a string, parts, or null.
+func openAIContent(role string, raw json.RawMessage) (m Message, null bool, err error) {
+	m = Message{Role: role}
+	var parts []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		ImageURL struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return m, true, nil
+	case json.Unmarshal(raw, &m.Text) == nil:
+		return m, false, nil
+	case json.Unmarshal(raw, &parts) != nil || len(parts) == 0:
+		return m, false, fmt.Errorf("content should be a string or parts")
+	}
+	for _, p := range parts {
+		switch {
+		case p.Type == "text":
+			m.add(p.Text)
+		case p.Type == "image_url" && role == "user":
+			m.Images++
+			if err := checkURL(p.ImageURL.URL); err != nil {
+				return m, false, err
+			}
+		default:
+			return m, false, fmt.Errorf("part %q has no place in a message of role %s", p.Type, role)
+		}
+	}
+	return m, false, nil
+}
+
+// efforts are the words for how much to think, "" for none.
+const efforts = "  none minimal low medium high xhigh "
 
 func (openAI) read(_ *Server, _ *http.Request, body []byte) (Request, error) {
 	var in openAIRequest
@@ -78,32 +116,33 @@ func (openAI) read(_ *Server, _ *http.Request, body []byte) (Request, error) {
 		return q, fmt.Errorf("this server streams only")
 	case in.MaxTokens != 0 && in.MaxCompletionTokens != 0:
 		return q, fmt.Errorf("max_tokens and max_completion_tokens exclude each other")
+	case !strings.Contains(efforts, " "+in.ReasoningEffort+" "):
+		return q, fmt.Errorf("reasoning_effort: unsupported value %q", in.ReasoningEffort)
 	}
 	for i, m := range in.Messages {
-		text := ""
-		if m.Content != nil {
-			text = *m.Content
-		}
+		said, null, err := openAIContent(m.Role, m.Content)
 		switch {
-		case m.Content == nil && (m.Role != "assistant" || len(m.ToolCalls) == 0):
+		case err != nil:
+			return q, fmt.Errorf("messages.%d: %w", i, err)
+		case null && (m.Role != "assistant" || len(m.ToolCalls) == 0):
 			return q, fmt.Errorf("messages.%d: content must not be null", i)
 		case m.ToolCalls != nil && (m.Role != "assistant" || len(m.ToolCalls) == 0):
 			return q, fmt.Errorf("messages.%d: tool_calls must be those of an assistant, and some", i)
 		}
 		switch m.Role {
 		case "system", "developer":
-			q.System += text
+			q.System += said.Text
 		case "user":
-			q.Messages = append(q.Messages, Message{Role: "user", Text: text})
+			q.Messages = append(q.Messages, said)
 		case "tool":
 			if n := len(q.Messages); n == 0 || q.Messages[n-1].Role != "results" {
 				q.Messages = append(q.Messages, Message{Role: "results"})
 			}
 			last := &q.Messages[len(q.Messages)-1]
-			last.Text = strings.TrimPrefix(last.Text+"\n"+text, "\n")
+			last.add(said.Text)
 			last.callIDs = append(last.callIDs, m.ToolCallID)
 		case "assistant":
-			a := Message{Role: "assistant", Text: text}
+			a := said
 			for _, c := range m.ToolCalls {
 				a.Calls = append(a.Calls, script.Call{Name: c.Function.Name, Args: c.Function.Arguments})
 				a.callIDs = append(a.callIDs, c.ID)

@@ -30,13 +30,15 @@ func bodies() []record.Body {
 		record.Heard{Turn: "t1", Event: chat.Event{ID: "E1", Kind: chat.Mention, Topic: "mention", Author: ann, Text: "is 1 < 2?", At: when}, Role: chat.Member},
 		record.Rendered{Turn: "t1", Step: 1, Trust: chat.Member, Now: when, Digest: "d1", View: view},
 		record.Retried{Turn: "t1", Step: 1, Try: 1, Fault: model.Limited, Status: 429, Wait: time.Second},
-		record.Said{Turn: "t1", Step: 1, Stop: model.StopTools, Asked: "scripted/m", Answered: "m-1", ID: "r1", Prompt: "p1",
+		record.Said{
+			Turn: "t1", Step: 1, Stop: model.StopTools, Asked: "scripted/m", Answered: "m-1", ID: "r1", Prompt: "p1",
 			Parts: []model.Part{
 				{Kind: model.Reasoning, Text: "hm", Opaque: json.RawMessage(`{"sig":"<&>"}`), From: "scripted/m"},
 				{Kind: model.Call, CallID: "call_1", Name: "look", Args: json.RawMessage(`{"at":"<b>"}`)},
 				{Kind: model.Call, CallID: "call_2", Name: "look", Args: json.RawMessage(`{}`), BadArgs: "{oops"},
 			},
-			Usage: model.Usage{In: 10, Out: 5, Cached: 4}, Cost: 0.25, Took: time.Second, Raw: json.RawMessage(`{"id":"r1"}`)},
+			Usage: model.Usage{In: 10, Out: 5, Cached: 4}, Cost: 0.25, Took: time.Second, Raw: json.RawMessage(`{"id":"r1"}`),
+		},
 		record.Did{Turn: "t1", Step: 1, CallID: "call_1", Tool: "look", Args: "a1", End: record.Done, Text: "a <notice> & more", Digest: "x1", Took: time.Millisecond},
 		record.Did{Turn: "t1", Step: 1, CallID: "call_2", Tool: "look", Args: "a2", End: record.Refused, Text: "no", Digest: "x2"},
 		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "n", Value: json.RawMessage(`{"html":"<i>"}`)},

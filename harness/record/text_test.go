@@ -121,14 +121,26 @@ func TestQuote(t *testing.T) {
 		role  chat.Role
 		want  string
 	}{
-		{chat.Event{Kind: chat.Mention, Author: ann, Text: "hello\nthere"}, chat.Member,
-			"<heard from=\"U1\" name=\"Ann &quot;A&quot; &lt;ann@x&gt;\" role=\"member\">\nhello\nthere\n</heard>"},
-		{chat.Event{Kind: chat.Edited, Ref: "17", Author: chat.Author{ID: "U1"}, Text: "new"}, chat.Admin,
-			"<heard from=\"U1\" role=\"admin\" kind=\"edited\" ref=\"17\">\nnew\n</heard>"},
-		{chat.Event{Kind: chat.Notice, Topic: "invoice.payment_failed", Text: "in_1"}, chat.Outsider,
-			"<heard role=\"outsider\" kind=\"invoice.payment_failed\">\nin_1\n</heard>"},
-		{chat.Event{Kind: chat.Message, Author: chat.Author{ID: "U1"}, Text: "see", Files: []chat.File{{Name: "a.png", MediaType: "image/png"}}}, chat.Member,
-			"<heard from=\"U1\" role=\"member\">\nsee\n[file a.png (image/png)]\n</heard>"},
+		{
+			chat.Event{Kind: chat.Mention, Author: ann, Text: "hello\nthere"},
+			chat.Member,
+			"<heard from=\"U1\" name=\"Ann &quot;A&quot; &lt;ann@x&gt;\" role=\"member\">\nhello\nthere\n</heard>",
+		},
+		{
+			chat.Event{Kind: chat.Edited, Ref: "17", Author: chat.Author{ID: "U1"}, Text: "new"},
+			chat.Admin,
+			"<heard from=\"U1\" role=\"admin\" kind=\"edited\" ref=\"17\">\nnew\n</heard>",
+		},
+		{
+			chat.Event{Kind: chat.Notice, Topic: "invoice.payment_failed", Text: "in_1"},
+			chat.Outsider,
+			"<heard role=\"outsider\" kind=\"invoice.payment_failed\">\nin_1\n</heard>",
+		},
+		{
+			chat.Event{Kind: chat.Message, Author: chat.Author{ID: "U1"}, Text: "see", Files: []chat.File{{Name: "a.png", MediaType: "image/png"}}},
+			chat.Member,
+			"<heard from=\"U1\" role=\"member\">\nsee\n[file a.png (image/png)]\n</heard>",
+		},
 	} {
 		if got := record.Quote(record.Heard{Event: tt.event, Role: tt.role}); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)

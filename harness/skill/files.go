@@ -115,9 +115,21 @@ var (
 	}{
 		{"-----BEGIN ", regexp.MustCompile(`^([A-Z]+ )*PRIVATE KEY-----`)},
 		{"xox", regexp.MustCompile(`^[abeoprs]-[0-9A-Za-z-]{16}`)},
-		{"AKIA", awsToken}, {"ASIA", awsToken},
-		{"gho_", token}, {"ghp_", token}, {"ghr_", token}, {"ghs_", token}, {"ghu_", token}, {"github_pat_", token},
-		{"xapp-", token}, {"sk_live_", token}, {"rk_live_", token}, {"whsec_", token}, {"sk-ant-", token}, {"sk-proj-", token}, {"AIza", token},
+		{"AKIA", awsToken},
+		{"ASIA", awsToken},
+		{"gho_", token},
+		{"ghp_", token},
+		{"ghr_", token},
+		{"ghs_", token},
+		{"ghu_", token},
+		{"github_pat_", token},
+		{"xapp-", token},
+		{"sk_live_", token},
+		{"rk_live_", token},
+		{"whsec_", token},
+		{"sk-ant-", token},
+		{"sk-proj-", token},
+		{"AIza", token},
 	}
 )
 
@@ -146,7 +158,7 @@ func hashed(fsys fs.FS, at string) (data []byte, n int64, s [sha256.Size]byte, e
 	if err != nil {
 		return nil, 0, s, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	h := sha256.New()
 	r := io.TeeReader(io.LimitReader(f, maxForeignBytes+1), h)
 	if data, err = io.ReadAll(io.LimitReader(r, maxFileBytes)); err != nil {
@@ -163,16 +175,21 @@ func readCapped(fsys fs.FS, at string, limit int64) ([]byte, error) {
 	} else if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a plain file")
 	}
-	f, err := fsys.Open(at)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	data, err := readSome(fsys, at, limit+1)
 	if err == nil && int64(len(data)) > limit {
 		return nil, fmt.Errorf("has more than %d bytes", limit)
 	}
 	return data, err
+}
+
+// readSome reads the first n bytes of a file.
+func readSome(fsys fs.FS, at string, n int64) ([]byte, error) {
+	f, err := fsys.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // digestFiles names a set of files by their paths and contents, in whatever

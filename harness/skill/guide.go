@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -58,12 +57,7 @@ func Agents(fsys fs.FS, name string) (Guide, bool, error) {
 }
 
 func readGuide(fsys fs.FS, at string) (Guide, error) {
-	f, err := fsys.Open(at)
-	if err != nil {
-		return Guide{}, fmt.Errorf("%s: %w", at, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxGuideBytes+1))
+	data, err := readSome(fsys, at, maxGuideBytes+1)
 	if err != nil {
 		return Guide{}, fmt.Errorf("%s: %w", at, err)
 	}

@@ -181,7 +181,8 @@ func (l *loader) metadata(at string, n ast.Node) {
 }
 
 // A tool is named as it is mounted, in any case. Of bash's commands a part may
-// be allowed: those that are, or with :* begin with, what is in the brackets.
+// be allowed: "bash(make test)" is one, "bash(git:*)" and "bash(git *)" are all
+// that begin so.
 var toolForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$|^(?i:bash)\([^()]+\)$`)
 
 // allowedTools reads a list, or one text with blanks or commas between the

@@ -43,8 +43,11 @@ func TestLoadAll(t *testing.T) {
 		"workspace": {map[string]string{".agents/skills/b/SKILL.md": one("b"), ".agents/skills/a/SKILL.md": one("a"), "c/SKILL.md": one("c")}, skill.Workspace, "a b", "", true},
 		"none":      {map[string]string{"c/SKILL.md": one("c")}, skill.Workspace, "", "", true},
 		"grouped":   {map[string]string{"s/x/b/SKILL.md": one("b"), "s/a/SKILL.md": one("a")}, "s", "a b", "", true},
-		"inside a skill": {map[string]string{"s/a/SKILL.md": one("a"), "s/a/b/SKILL.md": one("b")}, "s", "a",
-			"", true},
+		"inside a skill": {
+			map[string]string{"s/a/SKILL.md": one("a"), "s/a/b/SKILL.md": one("b")},
+			"s", "a",
+			"", true,
+		},
 		"version control and packages": {map[string]string{"s/.git/a/SKILL.md": one("a"), "s/node_modules/b/SKILL.md": one("b"), "s/vendor/c/SKILL.md": one("c"), "s/.venv/d/SKILL.md": one("d"), "s/e/SKILL.md": one("e")}, "s", "e", "", true},
 		"nearer first":                 {map[string]string{"s/a/x/SKILL.md": one("x"), "s/x/SKILL.md": one("x")}, "s", "x", `left out: s/x is named "x" too`, false},
 		"then by path":                 {map[string]string{"s/b/x/SKILL.md": one("x"), "s/a/x/SKILL.md": one("x")}, "s", "x", `left out: s/a/x is named "x" too`, false},

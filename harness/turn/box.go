@@ -111,6 +111,11 @@ func (r *run) saveFiles(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, sandbox.ErrLimit):
+		r.dirty = true // the next step tries again
+		r.add(record.Told{Turn: r.f.Turn.ID, Step: r.f.Turn.Step, Text: fmt.Sprintf(
+			"The files of the %s sandbox are too large to be stored. Delete what is not needed: until then, changes are lost when the sandbox ends.", box.name)})
+		return nil
 	case err != nil:
 		r.log.Warn("sandbox files not saved", "err", err)
 		_ = r.boxes.swap(nil)

@@ -27,9 +27,9 @@ type Options struct {
 	Agents    map[string]harness.Agent
 	Models    *model.Names
 	Sandboxes map[string]sandbox.Provider
-	Role      func(ctx context.Context, t chat.Thread, a chat.Author) chat.Role // now; unknown is Outsider
-	Talk      chat.Role                                                         // least role that is answered
-	Compose   func(t chat.Thread, markdown string) []string                     // texts of the posts, see channels.Sender
+	Role      func(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) // now; with an error Outsider
+	Talk      chat.Role                                                                  // least role that is answered
+	Compose   func(t chat.Thread, markdown string) []string                              // texts of the posts, see channels.Sender
 	Clock     func() time.Time
 	Logger    *slog.Logger
 	Limits    Limits

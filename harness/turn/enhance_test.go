@@ -21,11 +21,15 @@ import (
 func ladder(c *harness.Context) string {
 	enhance.Use(c,
 		enhance.Rung{Name: "quick answers", Model: "fast"},
-		enhance.Rung{Name: "a stronger model and files", Model: "strong", Sandbox: "memory", Who: chat.Member, For: time.Hour,
+		enhance.Rung{
+			Name: "a stronger model and files", Model: "strong", Sandbox: "memory", Who: chat.Member, For: time.Hour,
 			Tools:  []harness.Tool{act("build", func(context.Context, *harness.Call) (string, error) { return "built", nil })},
-			Skills: []harness.Skill{{Name: "review", Doc: "how we review", Body: "Read twice."}}},
-		enhance.Rung{Name: "deploying", Model: "strong", Who: chat.Maintainer,
-			Tools: []harness.Tool{act("deploy", func(context.Context, *harness.Call) (string, error) { return "deployed", nil })}},
+			Skills: []harness.Skill{{Name: "review", Doc: "how we review", Body: "Read twice."}},
+		},
+		enhance.Rung{
+			Name: "deploying", Model: "strong", Who: chat.Maintainer,
+			Tools: []harness.Tool{act("deploy", func(context.Context, *harness.Call) (string, error) { return "deployed", nil })},
+		},
 	)
 	return "Help."
 }

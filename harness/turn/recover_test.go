@@ -108,10 +108,16 @@ func lastSays(answers map[string]scripted.Step) scripted.Step {
 
 var scenarios = map[string]scenario{
 	"plain answer": {func(*runs) harness.Agent { return plain() }, scripted.Say("hello"), []string{"hi", "hi again"}},
-	"one tool": {func(r *runs) harness.Agent { return plain(counted(r, "look")) },
-		lastSays(map[string]scripted.Step{"please": call("look")}), []string{"please", "please"}},
-	"two tools, twice": {func(r *runs) harness.Agent { return plain(counted(r, "look"), counted(r, "act")) },
-		lastSays(map[string]scripted.Step{"please": call("look", "look"), "look done": call("act", "act"), "Interrupted": call("act")}), []string{"please"}},
+	"one tool": {
+		func(r *runs) harness.Agent { return plain(counted(r, "look")) },
+		lastSays(map[string]scripted.Step{"please": call("look")}),
+		[]string{"please", "please"},
+	},
+	"two tools, twice": {
+		func(r *runs) harness.Agent { return plain(counted(r, "look"), counted(r, "act")) },
+		lastSays(map[string]scripted.Step{"please": call("look", "look"), "look done": call("act", "act"), "Interrupted": call("act")}),
+		[]string{"please"},
+	},
 	"climb": {func(r *runs) harness.Agent {
 		return func(c *harness.Context) string { harness.UseTool(c, counted(r, "look")); return ladder(c) }
 	}, lastSays(map[string]scripted.Step{"please": climb("x"), "level 1": call("build", "look")}), []string{"please", "thanks"}},
@@ -278,8 +284,7 @@ func checkLog(t *testing.T, when string, w *world, r *runs) int {
 func TestInterruptedToolIsUnknown(t *testing.T) {
 	t.Parallel()
 	r := &runs{by: map[string]int{}}
-	var w *world
-	w = newWorld(t, plain(counted(r, "pay"), counted(r, "look")), call("pay", "look"), scripted.Say("I will check"))
+	w := newWorld(t, plain(counted(r, "pay"), counted(r, "look")), call("pay", "look"), scripted.Say("I will check"))
 	w.log = &mortal{Log: w.store, dies: at(2, before)} // the commit of the results
 	w.restart()
 	w.say("U1", "pay it")

@@ -39,8 +39,10 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 	for i, text := range r.Compose(r.conv.Thread, markdown) {
 		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})
 	}
-	r.add(record.Settled{Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(r.batch.Posts),
-		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost})
+	r.add(record.Settled{
+		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(r.batch.Posts),
+		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost,
+	})
 	posts := len(r.batch.Posts)
 	if err := r.release(ctx, time.Time{}); err != nil {
 		return err

@@ -25,6 +25,7 @@ const (
 	lineSteps    = "I stopped because this took too many steps. Please ask for a smaller part of it."
 	lineEmpty    = "My model gave an empty answer. Please try again or say it differently."
 	lineDeclined = "My model declined to answer this."
+	lineRole     = "I cannot look up who you are right now, so I do not answer. Please try again in a minute."
 	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
 )
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -214,5 +215,34 @@ func TestQuietEventBesideAPassedOne(t *testing.T) {
 	w.ask("U1", "hi")
 	if got := transcript(w.request(0)); !strings.Contains(got, "an edit") || strings.Contains(got, "spam") {
 		t.Errorf("the request is\n%s", got)
+	}
+}
+
+// A person whose role cannot be looked up is asked for once more; then whoever
+// addressed the bot is told, and nothing of the text is kept.
+func TestRoleThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	for fails, want := range map[int]string{1: "hello", 2: lineRole} {
+		t.Run(fmt.Sprint(fails), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, plain(), scripted.Say("hello"))
+				w.opts.Talk = chat.Member
+				w.restart()
+				w.blind = fails
+				w.event(chat.Event{ID: "E1", Thread: thread, Kind: chat.Mention, Topic: "mention", Text: "my words", Author: chat.Author{ID: "U1"}}, false)
+				w.run()
+				if got := w.posts(); len(got) != 1 || got[0] != want {
+					t.Errorf("posts %q, want %q", got, want)
+				}
+				passed := of[record.Passed](w.records())
+				if (fails == 2) != (len(passed) == 1 && passed[0].Reason == "role not known") {
+					t.Errorf("passed over: %+v", passed)
+				}
+				if fails == 2 && strings.Contains(fmt.Sprint(w.records()), "my words") {
+					t.Error("the words of somebody unknown were kept")
+				}
+			})
+		})
 	}
 }

@@ -112,6 +112,8 @@ func panicText(v any) string {
 
 // did records the end of a call.
 func (r *run) did(p model.Part, n int, end record.End, text string, took time.Duration) {
-	r.add(record.Did{Turn: r.f.Turn.ID, Step: n, CallID: p.CallID, Tool: p.Name, Args: digestArgs(p), End: end,
-		Text: text, Digest: digest([]byte(text)), Took: took})
+	r.add(record.Did{
+		Turn: r.f.Turn.ID, Step: n, CallID: p.CallID, Tool: p.Name, Args: digestArgs(p), End: end,
+		Text: text, Digest: digest([]byte(text)), Took: took,
+	})
 }

@@ -44,6 +44,7 @@ type world struct {
 	mu    sync.Mutex
 	now   time.Time
 	roles map[string]chat.Role
+	blind int // so many look-ups of roles fail
 	said  int
 }
 
@@ -97,13 +98,17 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-func (w *world) role(_ context.Context, _ chat.Thread, a chat.Author) chat.Role {
+func (w *world) role(_ context.Context, _ chat.Thread, a chat.Author) (chat.Role, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r, ok := w.roles[a.ID]; ok {
-		return r
+	if w.blind > 0 {
+		w.blind--
+		return chat.Outsider, errors.New("nobody can be looked up")
 	}
-	return chat.Member
+	if r, ok := w.roles[a.ID]; ok {
+		return r, nil
+	}
+	return chat.Member, nil
 }
 
 func (w *world) setRole(author string, r chat.Role) {

@@ -172,6 +172,7 @@ func TestThinking(t *testing.T) {
 		{"claude-haiku-4-5", model.ThinkMedium, 50_000, []model.Message{user, said(text, call), result}, none},
 		{"claude-haiku-4-5", model.ThinkMedium, 50_000, append([]model.Message{user, said(call), result}, second...), none},
 		{"claude-haiku-4-5", model.ThinkMedium, 50_000, append([]model.Message{user, said(thought, call), result}, second...), budget},
+		{"claude-haiku-4-5", model.ThinkMedium, 50_000, []model.Message{user, said(text, call), result, user}, none},
 		{"claude-haiku-4-5", model.ThinkMedium, 50_000, []model.Message{user, said(text, call), result, said(text), user}, budget},
 	}
 	for _, tt := range tests {

@@ -65,9 +65,8 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 	if strings.TrimSpace(r.System) != "" {
 		out.System = []block{{Type: "text", Text: r.System}}
 	}
-	talk := wire.Talk(r.Messages, p.opt.Name+"/"+r.Model)
-	out.Messages = messages(talk)
-	think(&out, r.Thinking, talk)
+	out.Messages = messages(wire.Talk(r.Messages, p.opt.Name+"/"+r.Model))
+	think(&out, r.Thinking)
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens
 	}
@@ -88,7 +87,7 @@ func messages(talk []model.Message) []message {
 			out = append(out, message{Role: role})
 		}
 		last := &out[len(out)-1]
-		for _, p := range m.Parts {
+		for _, p := range wire.Led(m.Parts) {
 			last.Content = append(last.Content, encodePart(p))
 		}
 	}

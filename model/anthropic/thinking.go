@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"regexp"
 
 	"github.com/heddlehq/heddle/model"
@@ -28,13 +29,13 @@ const minBudget = 1024
 // budget counts against max_tokens, so it takes at most half of a limit that was
 // set, and is added to one that was not. It is left out in the middle of an
 // answer that began without thinking, where it is refused.
-func think(r *request, level model.Thinking, talk []model.Message) {
+func think(r *request, level model.Thinking) {
 	budget := budgets[level]
 	switch {
 	case budget == 0:
 	case !budgeted.MatchString(r.Model):
 		r.Thinking, r.Output = &thinking{Type: "adaptive"}, &output{Effort: string(level)}
-	case began(talk):
+	case began(r.Messages):
 	case r.MaxTokens <= 0:
 		r.Thinking, r.MaxTokens = &thinking{"enabled", budget}, defaultMaxTokens+budget
 	case r.MaxTokens/2 >= minBudget:
@@ -44,13 +45,20 @@ func think(r *request, level model.Thinking, talk []model.Message) {
 
 // began says whether an answer is under way, its latest calls just answered,
 // that did not begin with thinking.
-func began(talk []model.Message) bool {
-	if len(talk) == 0 || talk[len(talk)-1].Role != model.Results {
+func began(messages []message) bool {
+	first := len(messages)
+	for first >= 2 && answers(messages[first-1]) {
+		first -= 2
+	}
+	if first == len(messages) {
 		return false
 	}
-	first := len(talk) - 1
-	for first > 0 && talk[first-1].Role != model.User {
-		first--
-	}
-	return talk[first].Parts[0].Kind != model.Reasoning
+	_, opaque := messages[first].Content[0].(json.RawMessage)
+	return !opaque
+}
+
+// answers says whether a message holds results, which come first.
+func answers(m message) bool {
+	b, ok := m.Content[0].(*block)
+	return ok && b.Type == "tool_result"
 }

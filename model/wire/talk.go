@@ -106,6 +106,17 @@ func answered(parts []model.Part, from string) []model.Part {
 	return out
 }
 
+// Led returns the parts of a message without reasoning that leads to nothing,
+// as of an answer whose calls were dropped. Wires that want something after
+// reasoning use it.
+func Led(parts []model.Part) []model.Part {
+	n := len(parts)
+	for n > 0 && parts[n-1].Kind == model.Reasoning {
+		n--
+	}
+	return parts[:n]
+}
+
 // HasImage says whether one of the parts is an image.
 func HasImage(parts []model.Part) bool {
 	return slices.ContainsFunc(parts, func(p model.Part) bool { return p.Kind == model.Image })

@@ -182,9 +182,9 @@ func (e *errorHead) reason() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch s := string(e.head); {
-	case strings.Contains(s, "memory"):
+	case strings.Contains(s, "memory"), strings.Contains(s, "OS thread"):
 		return fmt.Sprintf("it took more than %d MiB of memory", maxMemory>>20)
-	case strings.Contains(s, "stack"):
+	case strings.Contains(s, "stack overflow"), strings.Contains(s, "stack exceeds"):
 		return "it nested too deeply"
 	}
 	return "its process ended"

@@ -28,7 +28,7 @@ var hostile = []string{
 	`source /etc/profile; . /etc/profile; . etc/profile; source /proc/self/environ; command . /etc/profile; builtin source /etc/profile; PATH=/etc; . profile; . passwd`,
 	`pwd -P; command pwd -P; builtin pwd -P; cd -P /; pwd -P; dirs; pushd /etc; popd; cd /proc/self/root; cd /etc/..`,
 	`echo $$ $PPID $BASHPID ${PPID} "$$" $(( $$ )); eval 'echo $$'; kill -9 $$; kill -9 1; kill -9 $PPID`,
-	`[[ -O /etc/passwd ]]; [[ -G /etc/passwd ]]; [ -O /tmp ]; test -G /tmp; [[ -O /tmp ]]; [[ -G /work ]]; eval '[[ -O /tmp ]]'; env test -O /tmp; find /tmp -exec test -O {} \;`,
+	`[[ -O /etc/passwd ]]; [[ -G /etc/passwd ]]; [ -O /tmp ]; test -G /tmp; [[ -O /tmp ]]; [[ -G /home/user ]]; eval '[[ -O /tmp ]]'; env test -O /tmp; find /tmp -exec test -O {} \;`,
 	`x=(1 2); unset 'x[$([[ -O /tmp ]])]'; declare -A y; unset 'y[$(type ls)]'; i='x[$([[ -O /tmp ]])]'; echo $((i)) ${x[i]} ${!i}; [[ -v 'x[$(id)]' ]]; let 'x[$(id)]=1'; declare "x[\$(id)]=1"; read 'x[$(id)]' < x; printf -v 'x[$(id)]' a`,
 	`unset "a[\$(cat /etc/passwd)]"; shopt -s expand_aliases; alias o='echo $([[ -O /tmp ]])'; o; alias p='cat <(id)'; p`,
 	`[[ -r /etc/passwd ]]; [[ -w /etc ]]; [[ -x /bin/ls ]]; [ -r /etc/passwd ]; test -e /etc/passwd; [[ /etc/passwd -nt /etc/group ]]; [[ /bin -ef /usr/bin ]]; [ -t 0 ]; [ -p /dev/stdin ]`,
@@ -36,7 +36,7 @@ var hostile = []string{
 	`awk 'BEGIN{system("id"); "id" | getline x; print x; while((getline l < "/etc/passwd")>0) print l; print "x" > "/etc/awk"; print "x" | "cat > /etc/y"; close("/etc/awk"); print ENVIRON["PATH"]}' /etc/passwd`,
 	`awk '{print > "/tmp/../etc/z"}' /etc/passwd; awk -f /etc/passwd; awk 'BEGIN{ARGV[1]="/etc/passwd"; ARGC=2} {print}'; awk 'BEGIN{printf "x" | "sh"}'`,
 	`jq -n 'env, $ENV, input_filename, $__loc__'; jq -n 'import "a" as a; 1'; jq -n 'include "/etc/passwd"; 1'; jq -f /etc/passwd .; jq --rawfile a /etc/passwd -n '$a'; jq . /etc/passwd; jq -n '[limit(1;inputs)]'`,
-	`sed -n p /etc/passwd; sed 'r /etc/passwd' /work/x; echo a | sed 'w /etc/sed'; echo a | sed 's/a/id/e'; sed -i s/a/b/ /etc/passwd; echo | sed '1e id'`,
+	`sed -n p /etc/passwd; sed 'r /etc/passwd' /home/user/x; echo a | sed 'w /etc/sed'; echo a | sed 's/a/id/e'; sed -i s/a/b/ /etc/passwd; echo | sed '1e id'`,
 	`find / -maxdepth 2; find /etc -delete; find . -exec /bin/sh -c id \; ; grep -r root /etc; grep -f /etc/passwd x; xargs -a /etc/passwd echo; tar cf t.tar /etc; tar xf /etc/passwd`,
 	`ln -s /etc/passwd l; cat l; ln -s / r; ls r/etc; cat r/etc/passwd; readlink -f l; cp -r /etc .; rm -rf /etc /proc; mkfifo p; mknod d c 1 3`,
 	`mapfile -t a < /etc/passwd; echo ${#a[@]}; read x < /etc/passwd; echo $(< /etc/passwd); while read l; do echo $l; done < /proc/self/maps; exec 3< /etc/passwd; exec < /etc/passwd; exec > /etc/out`,
@@ -62,9 +62,11 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Skip("STRACE IS NOT INSTALLED: that the sandbox stays off the host is NOT tested")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	self := worker
+	if self == "" {
+		if self, err = os.Executable(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	dir := t.TempDir()
 	log, wrapper := filepath.Join(dir, "log"), filepath.Join(dir, "worker")

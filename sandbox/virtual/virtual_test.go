@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,15 +17,36 @@ import (
 	"github.com/heddlehq/heddle/sandbox/virtual"
 )
 
+// worker is the binary of the workers, "" for this one. TestMain sets it.
+var worker string
+
 func TestMain(m *testing.M) {
 	if virtual.IsWorker(os.Args) {
 		os.Exit(virtual.Worker(os.Stdin, os.Stdout))
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	if raced {
+		dir, err := os.MkdirTemp("", "heddle-worker")
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		worker = filepath.Join(dir, "worker")
+		if out, err := exec.Command("go", "test", "-c", "-o", worker, ".").CombinedOutput(); err != nil {
+			panic(fmt.Sprintf("%v: %s", err, out))
+		}
+	}
+	return m.Run()
 }
 
 func provider(t testing.TB, o virtual.Options) *virtual.Provider {
 	t.Helper()
+	if o.Exe == "" {
+		o.Exe = worker
+	}
 	p := virtual.New(o)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
@@ -116,7 +139,7 @@ func TestContained(t *testing.T) {
 			switch {
 			case err != nil && (!c.broken || !errors.Is(err, sandbox.ErrBroken)):
 				t.Errorf("got %v after %s", err, took)
-			case err == nil && !strings.Contains(string(r.Output), c.says):
+			case err == nil && !r.TimedOut && !strings.Contains(string(r.Output), c.says):
 				t.Errorf("output %.300q does not say %q", r.Output, c.says)
 			}
 			t.Logf("%s: %v, code %d, timed out %t, %d bytes: %.100q", took, err, r.ExitCode, r.TimedOut, len(r.Output), r.Output)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -153,6 +155,10 @@ func (f *files) exec(ctx context.Context, script string, timeout time.Duration) 
 	res.Output, res.Cut = out.bytes()
 	if errors.Is(limited.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
 		res.ExitCode, res.TimedOut = 124, true
+	}
+	var m runtime.MemStats
+	if runtime.ReadMemStats(&m); m.HeapInuse > softMem/2 {
+		debug.FreeOSMemory() // else the next command might not fit beside this one's garbage
 	}
 	return res
 }

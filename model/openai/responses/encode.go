@@ -84,7 +84,7 @@ func appendItems(out []any, m model.Message) []any {
 		}
 		return append(out, u)
 	}
-	for _, p := range m.Parts {
+	for _, p := range wire.Led(m.Parts) {
 		switch p.Kind {
 		case model.Reasoning:
 			if carried(p.Opaque) {

@@ -15,7 +15,7 @@ func runSed(t *testing.T, ctx context.Context, script, input string) (string, in
 	t.Helper()
 	var out bytes.Buffer
 	code := Run(ctx, Call{
-		Args: []string{"sed", "-e", script}, FS: memfs.New(time.Now), Dir: "/work", Stdin: strings.NewReader(input),
+		Args: []string{"sed", "-e", script}, FS: memfs.New(time.Now), Dir: "/home/user", Stdin: strings.NewReader(input),
 		Stdout: &out, Stderr: &out, Env: func() []string { return nil }, Now: time.Now,
 	})
 	return out.String(), code

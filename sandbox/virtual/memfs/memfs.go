@@ -47,13 +47,15 @@ type node struct {
 	gone bool             // removed; what is still written to it is lost
 }
 
-// New returns a tree with empty /work and /tmp.
+// New returns a tree with empty /home/user and /tmp.
 func New(now func() time.Time) *FS {
 	f := &FS{now: now}
 	f.root = f.newDir(0o755)
-	for _, name := range []string{"work", "tmp", "dev"} {
+	for _, name := range []string{"home", "tmp", "dev"} {
 		f.root.kids[name] = f.newDir(0o755)
 	}
+	f.root.kids["home"].kids["user"] = f.newDir(0o755)
+	f.files = 5
 	f.root.kids["dev"].kids["null"] = &node{mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, at: now()}
 	return f
 }

@@ -77,8 +77,9 @@ func Restore(snapshot []byte, now func() time.Time) (*FS, error) {
 	if !ok || len(snapshot) > MaxSnapshotBytes {
 		return nil, fmt.Errorf("not a snapshot of this format: %w", fs.ErrInvalid)
 	}
-	delete(f.root.kids, "work")
+	delete(f.root.kids, "home")
 	delete(f.root.kids, "tmp")
+	f.files -= 3
 	r := bufio.NewReader(flate.NewReader(bytes.NewReader(packed)))
 	for {
 		mode, err := binary.ReadUvarint(r)

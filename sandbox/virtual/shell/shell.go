@@ -42,7 +42,7 @@ type Shell struct {
 }
 
 // Dir is where scripts start.
-const Dir = "/work"
+const Dir = "/home/user"
 
 // Run runs a script from Dir and returns its exit status. Both of its outputs
 // go to out, which need not be safe for use at once. It returns soon after ctx
@@ -54,7 +54,8 @@ func (s *Shell) Run(ctx context.Context, script string, out io.Writer) int {
 		fmt.Fprintln(out, "bash:", commands.Why(err))
 		return 1
 	}
-	both := &lockedWriter{ctx: ctx, w: out}
+	both := &lockedWriter{w: out}
+	defer both.close()
 	p := process{shell: s, dir: Dir, env: baseEnv(), stdout: both, stderr: both}
 	return p.run(ctx, script, "bash", nil)
 }
@@ -327,20 +328,27 @@ func quote(s string) string {
 	return q
 }
 
-// A lockedWriter lets several goroutines write, and none after ctx has ended.
+// A lockedWriter lets several goroutines write, and none once it is closed:
+// background jobs may outlive their script by a moment.
 type lockedWriter struct {
-	ctx context.Context
-	mu  sync.Mutex
-	w   io.Writer
+	mu     sync.Mutex
+	w      io.Writer
+	closed bool
 }
 
 func (l *lockedWriter) Write(p []byte) (int, error) {
-	if err := l.ctx.Err(); err != nil {
-		return 0, err
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return 0, os.ErrClosed
+	}
 	return l.w.Write(p)
+}
+
+func (l *lockedWriter) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 }
 
 // A countedWriter ends a command that writes too much, and notes a pipe that

@@ -36,7 +36,7 @@ func TestCorpus(t *testing.T) {
 				defer cancel()
 				var out, errs bytes.Buffer
 				s := &Shell{FS: memfs.New(time.Now), Now: time.Now}
-				p := process{shell: s, dir: Dir, env: baseEnv(), stdout: &lockedWriter{ctx: ctx, w: &out}, stderr: &lockedWriter{ctx: ctx, w: &errs}}
+				p := process{shell: s, dir: Dir, env: baseEnv(), stdout: &lockedWriter{w: &out}, stderr: &lockedWriter{w: &errs}}
 				code := p.run(ctx, string(script.Data), "bash", nil)
 				got := out.String()
 				if got != "" && !strings.HasSuffix(got, "\n") {

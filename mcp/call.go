@@ -1,0 +1,236 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/heddlehq/heddle/harness"
+)
+
+// A Result is what a tool answered. All of it is the server's.
+type Result struct {
+	Text       string          // for the model; at most 64 KiB, images and sounds only named
+	Structured json.RawMessage // fits the tool's output schema; nil if there is none
+}
+
+// A Tool is one that may be called, in the server's own words but for Mounted.
+type Tool struct {
+	Name    string
+	Mounted string // its name for the model
+	Doc     string // cleaned
+	Schema  any    // of its arguments
+	Output  any    // nil if it promises none
+}
+
+// Tools are the tools that may be called, by name.
+func (s *Server) Tools() []Tool {
+	snap := s.latest()
+	if snap == nil {
+		return nil
+	}
+	var out []Tool
+	for _, t := range snap.tools {
+		out = append(out, Tool{t.def.Name, t.name, describe(t.def.Description, maxDoc), t.def.InputSchema, t.def.OutputSchema})
+	}
+	return out
+}
+
+// Call calls a tool by the server's name for it. It fails with a *ToolError if
+// the tool says that it failed, a *QuestionError, a *ConnError, or another error
+// if the tool is not mounted or its answer is not what it promised.
+func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (Result, error) {
+	t := s.latest().find(name)
+	if t == nil {
+		return Result{}, fmt.Errorf("mcp server %q has no tool %q that may be called", s.name, describe(name, maxReason))
+	}
+	return s.call(ctx, t, args)
+}
+
+// runner is what the harness runs for a tool.
+func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMessage) (string, error) {
+	return func(ctx context.Context, _ *harness.Call, args json.RawMessage) (string, error) {
+		if now := s.latest().find(t.def.Name); now == nil || now.digest != t.digest {
+			return "", fmt.Errorf("mcp server %q no longer offers this tool as it was declared; nothing was run", s.name)
+		}
+		r, err := s.call(ctx, t, args)
+		return r.Text, tell(err)
+	}
+}
+
+func (s *Server) call(ctx context.Context, t *tool, args json.RawMessage) (Result, error) {
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	return do(ctx, s, t.again, func(ctx context.Context, sess *session) (Result, error) {
+		p := &sdk.CallToolParams{Name: t.def.Name, Arguments: args}
+		if s.o.Progress != nil {
+			token, stop := sess.heed(func(g Progress) {
+				g.Server, g.Tool = s.name, t.name
+				s.o.Progress(g)
+			})
+			defer stop()
+			p.Meta = sdk.Meta{"progressToken": token}
+		}
+		before := sess.askedCount()
+		res, err := sess.cs.CallTool(ctx, p)
+		if err != nil {
+			return Result{}, err
+		}
+		if err := s.asking(res.NeedsInput(), res.InputRequests, res.RequestState); err != nil {
+			return Result{}, err
+		}
+		return s.result(t, res, sess.askedSince(before))
+	})
+}
+
+// result makes the result of an answer.
+func (s *Server) result(t *tool, res *sdk.CallToolResult, asked []Question) (Result, error) {
+	text := render(res.Content)
+	if res.IsError {
+		if text == "" {
+			text = "the tool failed without saying why"
+		}
+		if len(asked) > 0 {
+			return Result{}, &QuestionError{Server: s.name, Questions: asked, Text: text}
+		}
+		return Result{}, &ToolError{text}
+	}
+	r := Result{Text: text}
+	if err := r.structured(t, res.StructuredContent); err != nil {
+		return Result{}, err
+	}
+	if len(asked) > 0 {
+		r.Text = clip(tell(&QuestionError{Server: s.name, Questions: asked}).Error()+"\n\n"+r.Text, maxResult)
+	}
+	return r, nil
+}
+
+// structured checks and adds the structured part of an answer.
+func (r *Result) structured(t *tool, content any) error {
+	if content == nil {
+		if t.promises {
+			return fault("the answer has no structured content, which the tool promises; it is not used")
+		}
+		return nil
+	}
+	b, err := json.Marshal(content)
+	if err != nil || len(b) > maxResult {
+		return fault("the structured content has more than %d bytes or no JSON form; it is not used", maxResult)
+	}
+	if t.output.checked != nil {
+		if err := t.output.checked.Validate(content); err != nil {
+			return fault("the structured content does not fit the schema that the tool promises; it is not used: %s", describe(err.Error(), maxReason))
+		}
+	}
+	r.Structured = b
+	if !sameJSON(r.Text, b) {
+		r.Text = clip(strings.TrimPrefix(r.Text+"\n"+plain(string(b)), "\n"), maxResult)
+	}
+	return nil
+}
+
+// sameJSON says whether a text is a JSON value, as servers repeat it for old clients.
+func sameJSON(text string, b []byte) bool {
+	var v any
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return false
+	}
+	again, err := json.Marshal(v)
+	return err == nil && string(again) == string(b)
+}
+
+// render makes the text of an answer's parts.
+func render(content []sdk.Content) string {
+	var b strings.Builder
+	for _, c := range content {
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			b.WriteString(plain(c.Text))
+		case *sdk.ImageContent:
+			b.WriteString(unshown("image", c.MIMEType, len(c.Data)))
+		case *sdk.AudioContent:
+			b.WriteString(unshown("sound", c.MIMEType, len(c.Data)))
+		case *sdk.ResourceLink:
+			fmt.Fprintf(&b, "[resource %s %s]", describe(c.URI, maxReason), describe(c.Name, maxReason))
+		case *sdk.EmbeddedResource:
+			b.WriteString(renderResource(c.Resource))
+		default:
+			b.WriteString("[a part of an unknown kind, not shown]")
+		}
+		if b.Len() > 2*maxResult {
+			break
+		}
+	}
+	return clip(b.String(), maxResult)
+}
+
+func renderResource(c *sdk.ResourceContents) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Blob != nil:
+		return unshown("resource "+describe(c.URI, maxReason), c.MIMEType, len(c.Blob))
+	}
+	return plain(c.Text)
+}
+
+func unshown(what, media string, bytes int) string {
+	return fmt.Sprintf("[%s %s, %d bytes, not shown]", what, describe(media, maxReason), bytes)
+}
+
+// do makes one call on the present session, within the server's time limit.
+// Where the server forgot the session, or again says that repeating does no
+// harm, it is made once more on the next one.
+func do[T any](ctx context.Context, s *Server, again bool, f func(context.Context, *session) (T, error)) (T, error) {
+	var none T
+	ctx, cancel := context.WithTimeout(ctx, s.settings.timeout())
+	defer cancel()
+	for first := true; ; first = false {
+		sess, err := s.borrow()
+		if err != nil {
+			return none, err
+		}
+		out, err := f(ctx, sess)
+		sess.calls.Done()
+		if err == nil || ctx.Err() != nil || answered(err) {
+			return out, s.explain(ctx, err)
+		}
+		sess.lose(err)
+		if !first || !again && !errors.Is(err, sdk.ErrSessionMissing) {
+			return none, s.explain(ctx, err)
+		}
+		wait, stop := context.WithTimeout(ctx, s.o.Connect)
+		gone := s.after(wait, sess)
+		stop()
+		if gone != nil {
+			return none, s.explain(ctx, err)
+		}
+	}
+}
+
+// explain makes an error of a call one that a model can act on.
+func (s *Server) explain(ctx context.Context, err error) error {
+	var rpc *jsonrpc.Error
+	switch asked := s.askedByError(err); {
+	case err == nil:
+		return nil
+	case asked != nil:
+		return asked
+	case errors.As(err, &rpc):
+		return &ToolError{reason(err)}
+	case answered(err):
+		return err
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	return &ConnError{Server: s.name, Reason: reason(err), Sent: !unsent(err), Err: err}
+}
