@@ -48,8 +48,10 @@ func (c *floorCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := &floor{floorCmd: *c, log: &groupLog{file: f}, threads: map[string][]turn{},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}}}
+	g := &floor{
+		floorCmd: *c, log: &groupLog{file: f}, threads: map[string][]turn{},
+		client: &http.Client{Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}},
+	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

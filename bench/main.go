@@ -42,7 +42,7 @@ func (w with) use(ctx context.Context, f func(subject) (any, error)) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what is left over is in a folder for such things
 	binary, err := build(ctx, w.Gateway, dir)
 	if err != nil {
 		return err
@@ -79,8 +79,10 @@ func (c *loadCmd) Run(ctx context.Context, k *kong.Context) error {
 			s.binary = ""
 		}
 		p := pace{First: c.First, Word: c.Word, Words: c.Words, Post: c.Post}
-		rep, err := load(ctx, s, p, plan{run: runName(), threads: c.Threads, rooms: c.Rooms, events: c.Events, rate: c.Rate,
-			atOnce: c.AtOnce, reply: !c.Accept}, c.Warm, c.Perf)
+		rep, err := load(ctx, s, p, plan{
+			run: runName(), threads: c.Threads, rooms: c.Rooms, events: c.Events, rate: c.Rate,
+			atOnce: c.AtOnce, reply: !c.Accept,
+		}, c.Warm, c.Perf)
 		if err == nil {
 			err = rep.err()
 		}

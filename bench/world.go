@@ -98,8 +98,10 @@ func (w *world) post(rw http.ResponseWriter, r *http.Request) {
 	// What Slack has read it does, also for a caller that is gone.
 	wait(w.pace.Post / 2)
 	room, root, text := r.PostForm.Get("channel"), r.PostForm.Get("thread_ts"), r.PostForm.Get("text")
-	m := message{Type: "message", User: "U0BOT", BotID: "B0BOT", Text: text, Root: root,
-		TS: fmt.Sprintf("1900000000.%06d", w.posts.Add(1)), Metadata: json.RawMessage(r.PostForm.Get("metadata"))}
+	m := message{
+		Type: "message", User: "U0BOT", BotID: "B0BOT", Text: text, Root: root,
+		TS: fmt.Sprintf("1900000000.%06d", w.posts.Add(1)), Metadata: json.RawMessage(r.PostForm.Get("metadata")),
+	}
 	if len(m.Metadata) == 0 {
 		m.Metadata = nil
 	}
