@@ -10,7 +10,8 @@ const NoImages = "[an image was here; this model cannot see images]"
 
 // Fit returns the request as this model takes it: the level of thinking is one
 // it knows, or left out where none is known, and images it cannot look at are
-// replaced by NoImages. It shares what did not change with r.
+// replaced by NoImages; of a model that nothing is known about, neither is sent.
+// It shares what did not change with r.
 func (s Spec) Fit(r Request) Request {
 	r.Thinking = s.clamp(r.Thinking)
 	if s.Images {

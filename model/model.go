@@ -145,6 +145,8 @@ type Usage struct {
 
 // Plus adds up the tokens of two calls.
 func (u Usage) Plus(o Usage) Usage {
-	return Usage{In: u.In + o.In, Out: u.Out + o.Out, Cached: u.Cached + o.Cached,
-		CacheWrite: u.CacheWrite + o.CacheWrite, Reasoning: u.Reasoning + o.Reasoning}
+	return Usage{
+		In: u.In + o.In, Out: u.Out + o.Out, Cached: u.Cached + o.Cached,
+		CacheWrite: u.CacheWrite + o.CacheWrite, Reasoning: u.Reasoning + o.Reasoning,
+	}
 }

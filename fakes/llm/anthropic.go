@@ -205,8 +205,10 @@ func (anthropic) stream(a *answer) []string {
 		add("content_block_stop", map[string]any{"index": index})
 		index++
 	}
-	add("message_start", map[string]any{"message": map[string]any{"id": a.id, "type": "message", "role": "assistant", "model": a.model,
-		"content": []any{}, "stop_reason": nil, "usage": map[string]any{"input_tokens": a.in, "output_tokens": 1}}})
+	add("message_start", map[string]any{"message": map[string]any{
+		"id": a.id, "type": "message", "role": "assistant", "model": a.model,
+		"content": []any{}, "stop_reason": nil, "usage": map[string]any{"input_tokens": a.in, "output_tokens": 1},
+	}})
 	if a.Think != "" {
 		var deltas []map[string]any
 		for _, w := range words(a.Think) {

@@ -175,8 +175,10 @@ func (gemini) stream(a *answer) []string {
 		for k, v := range more {
 			candidate[k] = v
 		}
-		out = append(out, event("", map[string]any{"candidates": []any{candidate}, "modelVersion": a.model, "responseId": a.id,
-			"usageMetadata": map[string]any{"promptTokenCount": a.in, "candidatesTokenCount": a.out, "totalTokenCount": a.in + a.out}}))
+		out = append(out, event("", map[string]any{
+			"candidates": []any{candidate}, "modelVersion": a.model, "responseId": a.id,
+			"usageMetadata": map[string]any{"promptTokenCount": a.in, "candidatesTokenCount": a.out, "totalTokenCount": a.in + a.out},
+		}))
 	}
 	for _, w := range words(a.Think) {
 		add(map[string]any{"text": w, "thought": true}, nil)

@@ -160,8 +160,10 @@ func (openAI) read(_ *Server, _ *http.Request, body []byte) (Request, error) {
 
 func (openAI) stream(a *answer) []string {
 	chunk := func(delta map[string]any, finish any) string {
-		return event("", map[string]any{"id": a.id, "object": "chat.completion.chunk", "created": 1790000000, "model": a.model,
-			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
+		return event("", map[string]any{
+			"id": a.id, "object": "chat.completion.chunk", "created": 1790000000, "model": a.model,
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}},
+		})
 	}
 	out := []string{chunk(map[string]any{"role": "assistant", "content": ""}, nil)}
 	for _, w := range words(a.Think) {
@@ -186,7 +188,9 @@ func (openAI) stream(a *answer) []string {
 	}
 	a.closing = 3
 	return append(out, chunk(map[string]any{}, finish),
-		event("", map[string]any{"id": a.id, "object": "chat.completion.chunk", "created": 1790000000, "model": a.model, "choices": []any{},
-			"usage": map[string]any{"prompt_tokens": a.in, "completion_tokens": a.out, "total_tokens": a.in + a.out}}),
+		event("", map[string]any{
+			"id": a.id, "object": "chat.completion.chunk", "created": 1790000000, "model": a.model, "choices": []any{},
+			"usage": map[string]any{"prompt_tokens": a.in, "completion_tokens": a.out, "total_tokens": a.in + a.out},
+		}),
 		"data: [DONE]\n\n")
 }

@@ -189,8 +189,10 @@ func (responses) stream(a *answer) []string {
 		output = append(output, done)
 	}
 	whole := func(status string) map[string]any {
-		return map[string]any{"id": a.id, "object": "response", "created_at": 1790000000, "model": a.model, "status": status, "output": output,
-			"usage": map[string]any{"input_tokens": a.in, "output_tokens": a.out, "total_tokens": a.in + a.out}}
+		return map[string]any{
+			"id": a.id, "object": "response", "created_at": 1790000000, "model": a.model, "status": status, "output": output,
+			"usage": map[string]any{"input_tokens": a.in, "output_tokens": a.out, "total_tokens": a.in + a.out},
+		}
 	}
 	add("response.created", map[string]any{"response": whole("in_progress")})
 	if a.Think != "" {

@@ -22,7 +22,7 @@ func slowly(t *testing.T, c Codec, pause time.Duration, stop int) (took time.Dur
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer in.Close()
+		defer func() { _ = in.Close() }()
 		for i := 0; i < len(events) || stop >= 0; i++ {
 			for range int(pause / (5 * time.Second)) {
 				time.Sleep(5 * time.Second)

@@ -207,6 +207,14 @@ func TestClassify(t *testing.T) {
 		{0, `{"type":"error","error":{"type":"invalid_request_error","message":"x"}}`, model.Invalid, "invalid_request_error"},
 		{0, `{"object":"error","message":"x","type":"never_seen"}`, model.Transient, "never_seen"},
 		{0, `{"error":"something"}`, model.Transient, ""},
+		{400, `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}`, model.Denied, "INVALID_ARGUMENT"},
+		{0, `{"error":{"code":503,"message":"x","status":"UNAVAILABLE"}}`, model.Transient, "UNAVAILABLE"},
+		{0, `{"error":{"message":"x","status":"RESOURCE_EXHAUSTED"}}`, model.Limited, "RESOURCE_EXHAUSTED"},
+		{0, `{"error":{"message":"x","status":"UNAUTHENTICATED"}}`, model.Denied, "UNAUTHENTICATED"},
+		{0, `{"error":{"message":"x","status":"FAILED_PRECONDITION"}}`, model.Invalid, "FAILED_PRECONDITION"},
+		{500, `{"error":{"message":"x","status":500}}`, model.Transient, ""},
+		{0, `{"type":"error","code":"rate_limit_exceeded","message":"x","param":null}`, model.Limited, "rate_limit_exceeded"},
+		{0, `{"type":"error","code":null,"message":"x"}`, model.Transient, "error"},
 	}
 	for _, tt := range tests {
 		f, code, ok := wire.Classify(tt.status, []byte(tt.body))
