@@ -51,7 +51,7 @@ func partsOf(s *config.Settings) parts {
 		providers = append(providers, setup(s)...)
 	}
 	if len(providers) == 0 {
-		s.Refuse("OPENAI_API_KEY", "no model provider", "OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST (try: gateway demo, which needs none)")
+		s.Refuse("OPENAI_API_KEY", "no model provider", "OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or OLLAMA_HOST (try: gateway demo, which needs none)")
 	} else {
 		p.models = f.names(s, providers)
 	}

@@ -69,6 +69,8 @@ type figures struct {
 	Out        float64 `yaml:"out" doc:"US dollars per million tokens written."`
 	CacheRead  float64 `yaml:"cache_read" doc:"US dollars per million tokens read from the provider's cache."`
 	CacheWrite float64 `yaml:"cache_write" doc:"US dollars per million tokens written to the provider's cache."`
+	Thinking   string  `yaml:"thinking" doc:"The levels it takes, of off low medium high, lowest first."`
+	Images     bool    `yaml:"images" doc:"It can look at images."`
 }
 
 // fileSettings are the sections of the settings file.
@@ -120,6 +122,8 @@ func (f *fileSettings) names(s *config.Settings, providers []model.Provider) *mo
 		set(&spec.Out, g.Out)
 		set(&spec.CacheRead, g.CacheRead)
 		set(&spec.CacheWrite, g.CacheWrite)
+		set(&spec.Thinking, g.Thinking)
+		set(&spec.Images, g.Images)
 		over[full] = spec
 	}
 	n, err := model.NewNames(providers, f.models, over)
@@ -134,6 +138,7 @@ func (f *fileSettings) names(s *config.Settings, providers []model.Provider) *mo
 var usualModels = map[string]map[string]string{
 	"openai":    {"fast": "gpt-5-mini", "strong": "gpt-5.1"},
 	"anthropic": {"fast": "claude-haiku-4-5", "strong": "claude-opus-4-6"},
+	"gemini":    {"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
 }
 
 func set[T comparable](v *T, to T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/anthropic"
+	"github.com/heddlehq/heddle/model/gemini"
 	"github.com/heddlehq/heddle/model/openai"
 	"github.com/heddlehq/heddle/sandbox"
 	"github.com/heddlehq/heddle/sandbox/virtual"
@@ -32,6 +33,7 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 var providerSetups = []func(*config.Settings) []model.Provider{
 	func(s *config.Settings) []model.Provider { return each[model.Provider](openai.Setup(s)) },
 	func(s *config.Settings) []model.Provider { return each[model.Provider](one(anthropic.Setup(s))) },
+	func(s *config.Settings) []model.Provider { return each[model.Provider](one(gemini.Setup(s))) },
 }
 
 // sandboxSetups make the sandbox providers.
@@ -58,6 +60,7 @@ var vars = []config.Group{
 	{Title: "Slack", Vars: slack.Vars},
 	{Title: "OpenAI and compatible servers", Vars: openai.Vars},
 	{Title: "Anthropic", Vars: anthropic.Vars},
+	{Title: "Gemini", Vars: gemini.Vars},
 	{Title: "Models", Doc: "Names of your own for models.", Section: "models", Type: map[string]string{}},
 	{Title: "Figures", Doc: "What is known about a model, by provider/model; replaces the embedded figures.", Section: "figures", Type: map[string]figures{}},
 	{Title: "Agents", Doc: "Who answers. Without this section there is one agent, assistant, with a ladder of fast and strong.", Section: "agents", Type: map[string]agentSettings{}},
