@@ -29,6 +29,15 @@ func md(lines ...string) string {
 	return "---\n" + strings.Join(lines, "\n") + "\n---\nBody\n"
 }
 
+func load(t *testing.T, fsys fs.FS, dir string) skill.Skill {
+	t.Helper()
+	s, _, err := skill.Load(fsys, dir, skill.Lenient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // texts are problems or the lines of an error without their paths.
 func texts(problems []skill.Problem) (list []string) {
 	for _, p := range problems {
@@ -141,7 +150,7 @@ func TestRules(t *testing.T) {
 			if err == nil && tt.wrong != "" && !strings.Contains(strings.Join(texts(noted), "\n"), tt.wrong) {
 				t.Errorf("lenient: noted %q, want %q", texts(noted), tt.wrong)
 			}
-			if err == nil && (s.Name == "" || s.Description == "" || !strings.HasPrefix(s.Digest, "sha256:")) {
+			if err == nil && (s.Name == "" || s.Description == "" || len([]rune(s.Description)) > 1024 || !strings.HasPrefix(s.Digest, "sha256:")) {
 				t.Errorf("lenient: loaded with holes: %+v", s)
 			}
 		})
@@ -197,6 +206,7 @@ func TestFolder(t *testing.T) {
 		"too deep to read":   {map[string]string{"s/SKILL.md": good, "s/a/b/c.md": "x"}, "deeper than one folder", true, ""},
 		"much too deep":      {map[string]string{"s/SKILL.md": good, "s/1/2/3/4/5/6/7/8": "x"}, "lies too deep", false, ""},
 		"reference not text": {map[string]string{"s/SKILL.md": good, "s/a.md": "\xff"}, "not UTF-8", true, ""},
+		"invisible name":     {map[string]string{"s/SKILL.md": good, "s/a\u202eb": "x"}, "name that cannot be shown", true, ""},
 		"odd name":           {map[string]string{"s/SKILL.md": good, "s/a\nRead b": "x"}, "name that cannot be shown", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
