@@ -127,6 +127,36 @@ func TestLimitedLook(t *testing.T) {
 	})
 }
 
+// A post in doubt that has to wait for its room is still looked for first.
+func TestDoubtInLimitedRoom(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(w *world) {
+		w.chat.find = script(nil)
+		w.chat.send = func(_ context.Context, p chat.Post) (string, error) {
+			switch {
+			case p.Text == "lost":
+				return "", refused(channels.Unknown, 0)
+			case time.Since(w.began) == 0:
+				time.Sleep(time.Millisecond) // after the other
+				return "", refused(channels.Limited, 7*time.Second)
+			}
+			return "ref", nil
+		}
+		w.queue(thread("r", "1"), "lost")
+		w.queue(thread("r", "2"), "limited")
+		w.run()
+		w.pass(time.Minute)
+		for _, c := range w.chat.made()[2:] {
+			if c.Op == "send" && c.Text == "lost" || c.At < 7*time.Second {
+				t.Errorf("%v", c)
+			}
+		}
+		if p := w.posts(thread("r", "1"))[0]; p.Ref != "found" {
+			t.Errorf("the post is %s %q", p.State, p.Reason)
+		}
+	})
+}
+
 // A post in doubt is never sent by a channel that cannot look.
 func TestDoubtWithoutFinder(t *testing.T) {
 	t.Parallel()
@@ -318,6 +348,12 @@ func TestSenders(t *testing.T) {
 			under.Add(-1)
 			return "ref", nil
 		}
+		w.store.claimPosts = func(ctx context.Context, n int) ([]state.Effect, error) {
+			if n+int(under.Load()) > senders {
+				t.Errorf("%d claimed beside %d under way", n, under.Load())
+			}
+			return w.store.Store.ClaimPosts(ctx, "here", n, postLease)
+		}
 		for i := range 3 * senders {
 			w.queue(thread("r", fmt.Sprint(i)), "one")
 		}
@@ -456,6 +492,20 @@ func TestFlush(t *testing.T) {
 			return w.settle(ctx, l, "one", "two", "three")
 		}))
 	})
+	t.Run("what follows one that is under way", func(t *testing.T) {
+		t.Parallel()
+		bubble(t, func(w *world) {
+			w.chat.send = func(context.Context, chat.Post) (string, error) { time.Sleep(time.Second); return "ref", nil }
+			w.queue(thread("r", "1"), "one", "two", "three")
+			w.run()
+			if took, err := w.drained(); took != 3*time.Second || err != nil {
+				t.Errorf("stopped after %v with %v", took, err)
+			}
+			if diff := cmp.Diff([]state.PostState{state.Sent, state.Sent, state.Sent}, states(w.posts(thread("r", "1")))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	})
 	t.Run("no longer than it may", func(t *testing.T) {
 		t.Parallel()
 		var w *world
@@ -479,7 +529,9 @@ func TestFlush(t *testing.T) {
 			if diff := cmp.Diff([]state.PostState{state.Sent}, states(w.posts(thread("s", "1")))); diff != "" {
 				t.Errorf("beside a post that hangs: %s", diff)
 			}
-			// Settled, as in doubt, although all had ended.
+			if p := w.posts(thread("r", "1"))[0]; p.Reason != "said no" {
+				t.Errorf("what became of the hanging post was not recorded: %+v", p)
+			}
 			w.store.Store.(*mem.Store).Expire()
 			w.pass(time.Second)
 			es, err := w.store.ClaimPosts(w.Context(), "next start", 9, time.Minute)

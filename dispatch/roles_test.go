@@ -38,8 +38,10 @@ func withRoles(t *testing.T, role func(context.Context, string, chat.Author) (ch
 	})
 }
 
-func slowMember(context.Context, string, chat.Author) (chat.Role, error) {
-	time.Sleep(time.Second)
+func slowMember(ctx context.Context, _ string, _ chat.Author) (chat.Role, error) {
+	if !sleep(ctx, time.Second) {
+		return chat.Outsider, ctx.Err()
+	}
 	return chat.Member, nil
 }
 
