@@ -19,6 +19,7 @@ type Call struct {
 	scope *Scope
 	mu    sync.Mutex
 	err   error
+	steps map[string]bool // names used in Step
 }
 
 // Thread is where the conversation happens.
@@ -57,6 +58,7 @@ type Scope struct {
 	snap    Snapshot
 	sandbox func(context.Context) (sandbox.Sandbox, error)
 	values  *values
+	memos   Memos
 	mu      sync.Mutex
 	paths   map[string]*sync.Mutex
 	serial  map[string]*sync.Mutex
@@ -64,8 +66,11 @@ type Scope struct {
 
 // NewScope makes the scope of a step. open is asked for the step's sandbox.
 func NewScope(s Snapshot, open func(context.Context) (sandbox.Sandbox, error)) *Scope {
-	return &Scope{snap: s, sandbox: open, values: newValues(s.State), paths: map[string]*sync.Mutex{}, serial: map[string]*sync.Mutex{}}
+	return &Scope{snap: s, sandbox: open, values: newValues(s.State), memos: &forgetful{values: map[[2]string]json.RawMessage{}}, paths: map[string]*sync.Mutex{}, serial: map[string]*sync.Mutex{}}
 }
+
+// Remember makes the scope keep the values of finished steps in m.
+func (s *Scope) Remember(m Memos) { s.memos = m }
 
 // Call makes a call of this step.
 func (s *Scope) Call(id, tool string) *Call { return &Call{ID: id, Tool: tool, scope: s} }

@@ -20,6 +20,7 @@ type Agent func(c *Context) string
 type Snapshot struct {
 	Agent        string // the agent's name in the settings
 	Conversation string
+	Turn         string // its id
 	Thread       chat.Thread
 	Event        chat.Event // the newest event taken by this turn
 	Trust        chat.Role  // the weakest author whose text is in the context
@@ -120,7 +121,9 @@ func (c *Context) finish() {
 			c.mount("UseSandbox", t)
 		}
 	}
+	read := UseState(c, boundState, bound{})
 	if len(c.m.Skills) > 0 {
-		c.mount("UseSkill", skillTool(c.m.Skills))
+		c.mount("UseSkill", skillTool(c.m.Skills, read))
 	}
+	c.bind(read.Value)
 }

@@ -91,8 +91,8 @@ func (c *Context) mount(hook string, t Tool) {
 // by the model when it needs it. Names are unique within a render.
 func UseSkill(c *Context, s Skill) {
 	c.use("UseSkill")
-	if !validName.MatchString(s.Name) {
-		c.misuse("UseSkill", "skill name %q: want 1 to 64 letters, digits, _ or -", s.Name)
+	if !validSkill.MatchString(s.Name) {
+		c.misuse("UseSkill", "skill name %q: want 1 to 128 letters, digits, blanks or any of _.-", s.Name)
 		return
 	}
 	if strings.TrimSpace(s.Doc) == "" || strings.ContainsAny(s.Doc, "\r\n") {

@@ -39,7 +39,7 @@ func TestMisuse(t *testing.T) {
 			harness.UseState(c, "", 0)
 			harness.UseTool(c, echo("a tool"))
 			harness.UseTool(c, echo(strings.Repeat("x", 65)))
-			harness.UseSkill(c, harness.Skill{Name: "é", Doc: "x"})
+			harness.UseSkill(c, harness.Skill{Name: "a/b", Doc: "x"})
 			return ""
 		}, []string{"UseModel: the name", "UseSandbox: the name", "UseState: the name", `UseTool: tool name "a tool"`, "UseTool: tool name \"xxx", "UseSkill: skill name", "UseModel: no model"}},
 		"declared twice": {func(c *harness.Context) string {
@@ -225,7 +225,7 @@ func TestDigest(t *testing.T) {
 		m := render(t, a, snapshot())
 		return m.View().Digest()
 	}
-	const want = "36e93d0c5b9c233a397b19a0"
+	const want = "f80881e8f6e976a68516306f"
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
 		for _, skills := range [][]int{{0, 1}, {1, 0}} {
 			a := agent(order, skills)

@@ -21,6 +21,9 @@ type Manifest struct {
 	Tools        []Tool // in the order of declaration
 	Skills       []Skill
 	Level        *Level
+	Starts       []Callback
+	Finishes     []Finish
+	Guards       []Guard
 }
 
 // A Level is a rung of a ladder, 0 being the lowest.
@@ -78,7 +81,7 @@ func (m *Manifest) View() View {
 		v.Tools = append(v.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
 	}
 	for _, s := range m.Skills {
-		v.Skills = append(v.Skills, Skill{Name: s.Name, Doc: s.Doc})
+		v.Skills = append(v.Skills, Skill{Name: s.Name, Doc: s.Doc, AllowedTools: s.AllowedTools, Digest: s.Digest})
 	}
 	return v
 }

@@ -2,7 +2,11 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -11,21 +15,115 @@ type Skill struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"` // one line: what it is for and when to use it
 	Body string `json:"-"`   // Markdown
+
+	// AllowedTools, unless nil, are the only tools that run in a turn after the
+	// step in which the skill was read: their names, in any case. "bash(git:*)"
+	// and "bash(git *)" allow single commands that begin so.
+	AllowedTools []string `json:"allowed_tools,omitzero"`
+	Digest       string   `json:"digest,omitempty"` // of all that belongs to it
+	// Resource reads a file of the skill; nil if it has none. What it fails with
+	// is told to the model.
+	Resource func(ctx context.Context, path string) (string, error) `json:"-"`
 }
 
-// skillTool hands out the bodies of the declared skills.
-func skillTool(skills []Skill) Tool {
+// validSkill is wider than validName: no provider reads the names of skills.
+var validSkill = regexp.MustCompile(`^[\p{L}\p{N} _.-]{1,128}$`)
+
+// boundState is the state with the skills that bind the newest turn.
+const boundState = "skill"
+
+// A bound says which tools each skill allows that was read in a turn.
+type bound struct {
+	Turn  string              `json:"turn"`
+	Tools map[string][]string `json:"tools"`
+}
+
+// free are the tools that no skill takes away: to read on, and to end.
+var free = []string{"skill", "finish", "give_up"}
+
+// skillTool hands out the bodies and files of the declared skills.
+func skillTool(skills []Skill, read State[bound]) Tool {
 	type in struct {
-		Name string `json:"name" jsonschema:"name of the skill, from the catalogue"`
+		Name     string `json:"name" jsonschema:"name of the skill, from the catalogue"`
+		Resource string `json:"resource,omitempty" jsonschema:"a file of the skill to read, instead of its text"`
 	}
-	return NewTool("skill", "Reads a skill from the catalogue.", func(_ context.Context, _ *Call, a in) (string, error) {
-		var names []string
-		for _, s := range skills {
-			if s.Name == a.Name {
-				return s.Body, nil
+	return NewTool("skill", "Reads a skill from the catalogue, or one of its files.", func(ctx context.Context, call *Call, a in) (string, error) {
+		i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == a.Name })
+		if i < 0 {
+			var names []string
+			for _, s := range skills {
+				names = append(names, s.Name)
 			}
-			names = append(names, s.Name)
+			return "", fmt.Errorf("no skill %q; there are: %s", a.Name, strings.Join(names, ", "))
 		}
-		return "", fmt.Errorf("no skill %q; there are: %s", a.Name, strings.Join(names, ", "))
+		s := skills[i]
+		if s.AllowedTools != nil {
+			read.Update(call, func(b bound) bound {
+				next := bound{Turn: call.scope.snap.Turn, Tools: map[string][]string{}}
+				if b.Turn == next.Turn {
+					maps.Copy(next.Tools, b.Tools)
+				}
+				next.Tools[s.Name] = s.AllowedTools
+				return next
+			})
+		}
+		switch {
+		case a.Resource == "":
+			return s.Body, nil
+		case s.Resource == nil:
+			return "", fmt.Errorf("skill %q has no files", s.Name)
+		}
+		return s.Resource(ctx, a.Resource)
 	}).Quiet()
+}
+
+// bind makes the tools refuse what a skill read in this turn does not allow.
+// They stay in the list, so that a provider's cache holds.
+func (c *Context) bind(b bound) {
+	if b.Turn != c.snap.Turn {
+		return
+	}
+	for _, skill := range slices.Sorted(maps.Keys(b.Tools)) {
+		for i, t := range c.m.Tools {
+			if !slices.Contains(free, t.Name) {
+				c.m.Tools[i] = t.only(skill, b.Tools[skill])
+			}
+		}
+	}
+}
+
+func (t Tool) only(skill string, allowed []string) Tool {
+	run := t.run
+	t.run = func(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
+		if !allows(allowed, t.Name, args) {
+			return "", fmt.Errorf("nothing was run: skill %q, read in this turn, allows only these tools: %s", skill, strings.Join(allowed, ", "))
+		}
+		return run(ctx, call, args)
+	}
+	return t
+}
+
+func allows(allowed []string, tool string, args json.RawMessage) bool {
+	return slices.ContainsFunc(allowed, func(one string) bool {
+		name, part, ok := strings.Cut(one, "(")
+		if !strings.EqualFold(name, tool) || !ok {
+			return strings.EqualFold(name, tool)
+		}
+		var in bashArgs
+		return tool == "bash" && json.Unmarshal(args, &in) == nil && begins(in.Command, strings.TrimSuffix(part, ")"))
+	})
+}
+
+// begins says whether a script is one plain command that a pattern allows. What
+// could hold a second command, even quoted, is none.
+func begins(script, pattern string) bool {
+	prefix, rest := strings.CutSuffix(pattern, ":*")
+	if !rest {
+		prefix, rest = strings.CutSuffix(pattern, " *")
+	}
+	script = strings.TrimSpace(script)
+	if pattern == "*" {
+		return true
+	}
+	return !strings.ContainsAny(script, ";&|<>$`(){}\\\r\n") && (script == prefix || rest && strings.HasPrefix(script, prefix+" "))
 }

@@ -25,6 +25,7 @@ type Tool struct {
 	timeout time.Duration
 	serial  bool
 	quiet   bool
+	durable bool
 	err     error
 }
 

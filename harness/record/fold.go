@@ -44,6 +44,9 @@ type Turn struct {
 	Event chat.Event   `json:"event"` // the newest taken
 	Step  int          `json:"step"`  // the last one recorded, 0 before the first
 	Calls []model.Part `json:"calls,omitempty"`
+	Began bool         `json:"began,omitempty"` // the start callbacks have run
+	Sent  int          `json:"sent,omitempty"`  // how often the model was sent back to work
+	Memos []Memo       `json:"memos,omitempty"` // of the open calls
 	Usage model.Usage  `json:"usage"`
 	Cost  float64      `json:"cost,omitempty"`
 }
@@ -82,6 +85,19 @@ func (f *Fold) Apply(b Body) {
 		f.Digest = b.Digest
 	case Told:
 		f.say(model.User, model.Part{Kind: model.Text, Text: Notice(b.Text)})
+	case Began:
+		if f.Turn != nil {
+			f.Turn.Began = true
+		}
+	case Sent:
+		if f.Turn != nil {
+			f.Turn.Sent++
+		}
+		f.say(model.User, model.Part{Kind: model.Text, Text: Notice(b.Text)})
+	case Memo:
+		if f.Turn != nil {
+			f.Turn.Memos = append(f.Turn.Memos, b)
+		}
 	case Said:
 		f.said(b)
 	case Did:
@@ -156,6 +172,7 @@ func (f *Fold) folded(b Folded) {
 func (f *Fold) did(b Did) {
 	if f.Turn != nil {
 		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
+		f.Turn.Memos = slices.DeleteFunc(f.Turn.Memos, func(m Memo) bool { return m.Call == b.CallID })
 	}
 	p := model.Part{Kind: model.Result, CallID: b.CallID, Name: b.Tool, Text: Defuse(b.Text), Failed: b.End != Done}
 	if n := len(f.Messages); n > 0 && f.Messages[n-1].Role == model.Results {
@@ -175,7 +192,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 2
+const checkpointVersion = 3
 
 type checkpoint struct {
 	Version int   `json:"version"`

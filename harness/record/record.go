@@ -77,15 +77,16 @@ type Said struct {
 
 // Did is the result of a call, or the reason why there is none.
 type Did struct {
-	Turn   string        `json:"turn"`
-	Step   int           `json:"step"`
-	CallID string        `json:"call"`
-	Tool   string        `json:"tool"`
-	Args   string        `json:"args"` // digest of the arguments
-	End    End           `json:"end"`
-	Text   string        `json:"text"`   // what the model is told
-	Digest string        `json:"digest"` // of the text
-	Took   time.Duration `json:"took_ns"`
+	Turn   string          `json:"turn"`
+	Step   int             `json:"step"`
+	CallID string          `json:"call"`
+	Tool   string          `json:"tool"`
+	Args   string          `json:"args"`          // digest of the arguments
+	Ran    json.RawMessage `json:"ran,omitempty"` // arguments that a guard put in the place of the model's
+	End    End             `json:"end"`
+	Text   string          `json:"text"`   // what the model is told
+	Digest string          `json:"digest"` // of the text
+	Took   time.Duration   `json:"took_ns"`
 }
 
 // End says how a call ended.
@@ -98,6 +99,29 @@ const (
 	Refused End = "refused" // not in the manifest or bad arguments: nothing ran
 	Unknown End = "unknown" // a crash left it open: it may have run
 )
+
+// Memo is the value of a finished step of a durable call.
+type Memo struct {
+	Turn  string          `json:"turn"`
+	Step  int             `json:"step"`
+	Call  string          `json:"call"`
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Began says that the turn's start callbacks have run.
+type Began struct {
+	Turn  string   `json:"turn"`
+	Hooks []string `json:"hooks"`
+}
+
+// Sent is a text with which a finish callback sends the model back to work.
+type Sent struct {
+	Turn string `json:"turn"`
+	Step int    `json:"step"`
+	Hook string `json:"hook"`
+	Text string `json:"text"`
+}
 
 // Wrote is a change of a state, made by a call.
 type Wrote struct {
@@ -157,6 +181,9 @@ func (Told) kind() string     { return "told" }
 func (Retried) kind() string  { return "retried" }
 func (Said) kind() string     { return "said" }
 func (Did) kind() string      { return "did" }
+func (Memo) kind() string     { return "memo" }
+func (Began) kind() string    { return "began" }
+func (Sent) kind() string     { return "sent" }
 func (Wrote) kind() string    { return "wrote" }
 func (Folded) kind() string   { return "folded" }
 func (Settled) kind() string  { return "settled" }
@@ -199,6 +226,12 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Said](r)
 	case "did":
 		return decode[Did](r)
+	case "memo":
+		return decode[Memo](r)
+	case "began":
+		return decode[Began](r)
+	case "sent":
+		return decode[Sent](r)
 	case "wrote":
 		return decode[Wrote](r)
 	case "folded":

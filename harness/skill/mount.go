@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"context"
 	"strings"
 
 	"github.com/heddlehq/heddle/harness"
@@ -9,11 +10,17 @@ import (
 
 // Mount makes the skill ready for harness.UseSkill.
 func (s Skill) Mount() harness.Skill {
-	return harness.Skill{
-		Name: s.Name,
-		Doc:  record.Defuse(clean(strings.Join(strings.Fields(s.Description), " "))),
-		Body: s.text(),
+	m := harness.Skill{
+		Name:         s.Name,
+		Doc:          record.Defuse(clean(strings.Join(strings.Fields(s.Description), " "))),
+		Body:         s.text(),
+		AllowedTools: s.AllowedTools,
+		Digest:       s.Digest,
 	}
+	if len(s.Resources()) > 0 {
+		m.Resource = func(_ context.Context, path string) (string, error) { return s.Read(path) }
+	}
+	return m
 }
 
 // text is what the model reads when it takes up the skill.

@@ -45,6 +45,17 @@ func use(t *testing.T, m harness.Manifest, args map[string]string) (string, erro
 	return tool.Run(context.Background(), harness.NewScope(harness.Snapshot{}, nil).Call("c1", "skill"), raw)
 }
 
+// What a lenient load takes, a render takes.
+func TestMountAnyName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"技能", "My Skill", "-a-", "a--b", "v1.2", strings.Repeat("я", 128)} {
+		s := load(t, tree(map[string]string{"x/SKILL.md": md("name: "+name, "description: d")}), "x")
+		if m := render(t, s); m.Skills[0].Name != name {
+			t.Errorf("%q is mounted as %q", name, m.Skills[0].Name)
+		}
+	}
+}
+
 func TestMount(t *testing.T) {
 	t.Parallel()
 	m := render(t, load(t, tree(foreign), "pdf"))
@@ -63,6 +74,16 @@ func TestMount(t *testing.T) {
 	got, err := use(t, m, map[string]string{"name": "pdf"})
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Error(err, d)
+	}
+	if v := m.View().Skills[0]; v.Digest != load(t, tree(foreign), "pdf").Digest || len(v.AllowedTools) != 3 {
+		t.Errorf("the view has %+v", v)
+	}
+	got, err = use(t, m, map[string]string{"name": "pdf", "resource": "FORMS.md"})
+	if err != nil || got != foreign["pdf/FORMS.md"] {
+		t.Errorf("resource: %q, %v", got, err)
+	}
+	if _, err = use(t, m, map[string]string{"name": "pdf", "resource": "../x"}); err == nil || !strings.Contains(err.Error(), "no resource") {
+		t.Errorf("resource outside: %v", err)
 	}
 	s := load(t, tree(map[string]string{"s/SKILL.md": md("name: s", `description: "a\u202e <notice from=heddle>\n- b: c"`)}), "s")
 	if doc := s.Mount().Doc; doc != "a &lt;notice from=heddle> - b: c" {

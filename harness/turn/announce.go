@@ -70,8 +70,10 @@ func sayDiff(say func(string, ...any), what string, d delta) {
 func toolName(t model.Tool) string     { return t.Name }
 func skillName(s harness.Skill) string { return s.Name }
 
-func sameTool(a, b model.Tool) bool     { return a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema) }
-func sameSkill(a, b harness.Skill) bool { return a.Doc == b.Doc }
+func sameTool(a, b model.Tool) bool { return a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema) }
+func sameSkill(a, b harness.Skill) bool {
+	return a.Doc == b.Doc && a.Digest == b.Digest && slices.Equal(a.AllowedTools, b.AllowedTools)
+}
 
 // A delta is how one list of names differs from another.
 type delta struct{ added, gone, changed []string }

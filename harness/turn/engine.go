@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -63,7 +64,22 @@ func (l Limits) withDefaults() Limits {
 // An Engine runs turns. It may run many at once, of different conversations.
 type Engine struct {
 	Options
-	folds *folds
+	folds    *folds
+	breakers sync.Map // by name of the provider: *model.Breaker
+}
+
+// A provider that failed so often in a row is left alone for a while.
+const (
+	breakAfter = 10
+	breakFor   = 15 * time.Second
+)
+
+func (e *Engine) breaker(provider string) *model.Breaker {
+	b, ok := e.breakers.Load(provider)
+	if !ok {
+		b, _ = e.breakers.LoadOrStore(provider, model.NewBreaker(breakAfter, breakFor, e.Clock))
+	}
+	return b.(*model.Breaker)
 }
 
 // New makes an engine and renders every agent once as a new conversation would
@@ -164,15 +180,18 @@ type run struct {
 	batch   state.Batch   // what the next commit holds
 	err     error         // of encoding, reported by the next commit
 	boxes   boxes
-	dirty   bool // a tool that may have changed files ran since they were saved
+	dirty   bool       // a tool that may have changed files ran since they were saved
+	memo    sync.Mutex // calls that run at once commit their memos one after the other
 	log     *slog.Logger
 }
 
 // turn reads as the life of a turn: repair, take, step until settled. A turn
 // that is given up leaves what came meanwhile to the next one.
 func (r *run) turn(ctx, soft context.Context) error {
-	r.closeOrphans()
 	parked := r.lease.Attempt > r.Limits.Attempts
+	if settled, err := r.repair(ctx, parked); settled || err != nil {
+		return err
+	}
 	if !parked || r.f.Turn == nil {
 		r.take(ctx)
 	}

@@ -55,6 +55,9 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		r.log.Error("sandbox not usable", "err", "no sandbox kind "+m.Sandbox)
 		return true, r.settle(ctx, record.Broken, "sandbox", lineSettings)
 	}
+	if len(m.Starts) > 0 && !r.f.Turn.Began {
+		return r.start(ctx, n, &m, snap)
+	}
 	r.rendered(n, snap, m.View())
 	resp, took, err := r.reach(ctx, n, &m, choice)
 	if err != nil {
@@ -62,27 +65,17 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	}
 	calls := r.said(n, &m, choice, resp, took)
 	if len(calls) == 0 {
-		return true, r.answer(ctx, resp)
+		return r.finish(ctx, n, &m, snap, resp)
 	}
 	if err := r.commit(ctx); err != nil {
 		return false, err
 	}
-	panicked := r.work(ctx, n, &m, snap, calls)
-	if err := ctx.Err(); err != nil {
-		return false, context.Cause(ctx)
-	}
-	if err := r.saveFiles(ctx); err != nil {
-		return false, err
-	}
-	if panicked {
-		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
-	}
-	return false, r.commit(ctx)
+	return r.worked(ctx, n, &m, snap, calls)
 }
 
 func (r *run) snapshot(ctx context.Context) harness.Snapshot {
 	return harness.Snapshot{
-		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Thread: r.conv.Thread, Event: r.f.Turn.Event,
+		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
 		Trust: r.trust(ctx), State: r.f.State, Now: r.Clock().UTC().Truncate(time.Microsecond),
 	}
 }
@@ -145,7 +138,7 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request)
 	garbled := 0
 	for try := 1; ; try++ {
 		began := r.Clock()
-		resp, err := c.Provider.Stream(ctx, req, nil)
+		resp, err := r.once(ctx, c, req)
 		if err == nil && garbled == 0 && empty(resp) {
 			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "empty answer"}
 		}
@@ -172,6 +165,17 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request)
 			return resp, 0, err
 		}
 	}
+}
+
+// once makes one call, unless the provider is known to be down.
+func (r *run) once(ctx context.Context, c model.Choice, req model.Request) (model.Response, error) {
+	b := r.breaker(c.Provider.Name())
+	if wait, ok := b.Allow(); !ok {
+		return model.Response{}, &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Transient, Code: "circuit_open", RetryAfter: wait}
+	}
+	resp, err := c.Provider.Stream(ctx, req, nil)
+	b.Done(err)
+	return resp, err
 }
 
 // empty says whether an answer holds nothing for anybody.

@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -90,18 +89,6 @@ func (r *run) trust(ctx context.Context) chat.Role {
 		}
 	}
 	return least
-}
-
-// closeOrphans answers calls that a crash left open: nobody knows whether they
-// happened, so they are not repeated, and the model is told.
-func (r *run) closeOrphans() {
-	if r.f.Turn == nil {
-		return
-	}
-	for _, p := range slices.Clone(r.f.Turn.Calls) {
-		r.did(p, r.f.Turn.Step, record.Unknown,
-			"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
-	}
 }
 
 // digestArgs is what the arguments of a call are known by.

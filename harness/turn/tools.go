@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -27,7 +28,8 @@ type job struct {
 	end  record.End
 	text string
 	took time.Duration
-	err  error // of the tool
+	err  error           // of the tool
+	ran  json.RawMessage // arguments of a guard
 }
 
 // work runs the calls of a step side by side, serial tools one after the other,
@@ -35,6 +37,8 @@ type job struct {
 // the manifest runs nothing. It says whether a tool panicked.
 func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (panicked bool) {
 	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
+	kept := &memos{r: r, step: n}
+	scope.Remember(kept)
 	jobs := make([]*job, len(calls))
 	var wg sync.WaitGroup
 	var serial []*job
@@ -53,20 +57,21 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 			serial = append(serial, j)
 		default:
 			j.tool = t
-			wg.Go(func() { r.do(ctx, j) })
+			wg.Go(func() { r.do(ctx, j, m.Guards) })
 		}
 		r.dirty = r.dirty || (ok && !t.IsQuiet())
 	}
 	wg.Go(func() {
 		for _, j := range serial {
-			r.do(ctx, j)
+			r.do(ctx, j, m.Guards)
 		}
 	})
 	wg.Wait()
+	kept.end()
 	for _, j := range jobs {
 		panicked = panicked || isPanic(j.err)
 		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
-		r.did(j.part, n, j.end, j.text, j.took)
+		r.didWith(j.part, n, j.end, j.text, j.took, j.ran)
 	}
 	for _, w := range scope.Writes() {
 		r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
@@ -74,10 +79,15 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	return panicked
 }
 
-// do runs one call.
-func (r *run) do(ctx context.Context, j *job) {
+// do runs one call, if the guards let it.
+func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
 	began := r.Clock()
-	j.text, j.err = j.tool.Run(ctx, j.call, j.part.Args)
+	args, err := r.guarded(ctx, j, guards)
+	if err != nil {
+		j.end, j.text = record.Refused, "Denied: "+err.Error()+". Nothing was run."
+		return
+	}
+	j.text, j.err = j.tool.Run(ctx, j.call, args)
 	j.took = r.Clock().Sub(began)
 	var p *harness.PanicError
 	switch {
@@ -112,8 +122,12 @@ func panicText(v any) string {
 
 // did records the end of a call.
 func (r *run) did(p model.Part, n int, end record.End, text string, took time.Duration) {
+	r.didWith(p, n, end, text, took, nil)
+}
+
+func (r *run) didWith(p model.Part, n int, end record.End, text string, took time.Duration, ran json.RawMessage) {
 	r.add(record.Did{
 		Turn: r.f.Turn.ID, Step: n, CallID: p.CallID, Tool: p.Name, Args: digestArgs(p), End: end,
-		Text: text, Digest: digest([]byte(text)), Took: took,
+		Text: text, Digest: digest([]byte(text)), Took: took, Ran: ran,
 	})
 }

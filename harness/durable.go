@@ -1,0 +1,85 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+)
+
+// Durable says that the tool may be run again after a crash, under the same
+// call: what it finished inside [Step] is answered from the log, the rest is
+// repeated. Other tools are never repeated; the model is told that their
+// outcome is unknown.
+func (t Tool) Durable() Tool { t.durable = true; return t }
+
+// IsDurable says whether the tool may be run again after a crash.
+func (t Tool) IsDurable() bool { return t.durable }
+
+// Memos keeps the values of finished steps. Put returns when the value is stored.
+type Memos interface {
+	Get(call, step string) (json.RawMessage, bool)
+	Put(ctx context.Context, call, step string, value json.RawMessage) error
+}
+
+// Step runs f at least once and records its value exactly once: run again after
+// a crash, the call gets the recorded value and f is not run. Names are unique
+// within a call. The value must have a JSON form; an error is not recorded.
+func Step[T any](ctx context.Context, call *Call, name string, f func(context.Context) (T, error)) (T, error) {
+	var v T
+	if err := call.step(name); err != nil {
+		return v, err
+	}
+	if raw, ok := call.scope.memos.Get(call.ID, name); ok {
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return v, fmt.Errorf("step %q: the recorded value does not fit: %w", name, err)
+		}
+		return v, nil
+	}
+	v, err := f(ctx)
+	if err != nil {
+		return v, err
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return v, fmt.Errorf("step %q: the value has no JSON form: %w", name, err)
+	}
+	if err := call.scope.memos.Put(ctx, call.ID, name, raw); err != nil {
+		return v, fmt.Errorf("step %q: %w", name, err)
+	}
+	return v, nil
+}
+
+// step notes the use of a name.
+func (c *Call) step(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name == "" || c.steps[name] {
+		return fmt.Errorf("step %q: names are not empty and unique within a call", name)
+	}
+	if c.steps == nil {
+		c.steps = map[string]bool{}
+	}
+	c.steps[name] = true
+	return nil
+}
+
+// forgetful are the memos of a scope that is given none.
+type forgetful struct {
+	mu     sync.Mutex
+	values map[[2]string]json.RawMessage
+}
+
+func (f *forgetful) Get(call, step string) (json.RawMessage, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v, ok := f.values[[2]string{call, step}]
+	return v, ok
+}
+
+func (f *forgetful) Put(_ context.Context, call, step string, value json.RawMessage) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.values[[2]string{call, step}] = value
+	return nil
+}

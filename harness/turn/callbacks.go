@@ -1,0 +1,114 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+)
+
+// maxSent is how often finish callbacks may send the model back in one turn.
+const maxSent = 32
+
+// start runs the turn's start callbacks and commits what they wrote, so that
+// the first model call sees it. The step begins again after it.
+func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot) (bool, error) {
+	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
+	var names []string
+	for _, h := range m.Starts {
+		call := scope.Call(fmt.Sprintf("start/%s/%s", r.f.Turn.ID, h.Name), "")
+		if err := r.callback(ctx, call, h.Name, func() error { return h.Run(ctx, call) }); err != nil {
+			return r.broken(ctx, err, "start callback")
+		}
+		names = append(names, h.Name)
+	}
+	r.wrote(n, scope)
+	r.add(record.Began{Turn: r.f.Turn.ID, Hooks: names})
+	r.dirty = true
+	if err := r.saveFiles(ctx); err != nil {
+		return false, err
+	}
+	return false, r.commit(ctx)
+}
+
+// finish runs the finish callbacks of an answer. One of them may send the model
+// back to work; otherwise the turn is settled with the answer.
+func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, resp model.Response) (bool, error) {
+	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
+	for _, h := range m.Finishes {
+		if r.f.Turn.Sent >= maxSent {
+			break
+		}
+		call := scope.Call(fmt.Sprintf("finish/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
+		again := ""
+		err := r.callback(ctx, call, h.Name, func() (err error) {
+			again, err = h.Run(ctx, call, textOf(resp.Parts))
+			return err
+		})
+		if err != nil {
+			return r.broken(ctx, err, "finish callback")
+		}
+		if again != "" {
+			r.wrote(n, scope)
+			r.add(record.Sent{Turn: r.f.Turn.ID, Step: n, Hook: h.Name, Text: again})
+			return false, r.commit(ctx)
+		}
+	}
+	r.wrote(n, scope)
+	return true, r.answer(ctx, resp)
+}
+
+// guarded is what the guards make of a call's arguments.
+func (r *run) guarded(ctx context.Context, j *job, guards []harness.Guard) (json.RawMessage, error) {
+	args := j.part.Args
+	for _, g := range guards {
+		err := r.callback(ctx, j.call, g.Name, func() error {
+			next, err := g.Run(ctx, j.call, args)
+			if next != nil {
+				args, j.ran = next, next
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return args, nil
+}
+
+// callback runs what an agent's author hung in; a panic of it is an error.
+func (r *run) callback(ctx context.Context, call *harness.Call, name string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("callback panicked", "hook", name, "panic", panicText(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%s crashed", name)
+		}
+	}()
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return call.Err()
+}
+
+// broken ends the turn after a callback that failed, unless we are stopping.
+func (r *run) broken(ctx context.Context, err error, reason string) (bool, error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	r.log.Error("callback failed", "turn", r.f.Turn.ID, "err", err)
+	return true, r.settle(ctx, record.Broken, reason, lineBroken)
+}
+
+// wrote records the state changes of a scope.
+func (r *run) wrote(n int, scope *harness.Scope) {
+	for _, w := range scope.Writes() {
+		r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
+	}
+}

@@ -1,0 +1,101 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+)
+
+// repair answers the calls that a crash left open. A durable tool that is still
+// declared runs again, its finished steps answered from the log. Of any other
+// nobody knows whether it happened, so it is not repeated, and the model is told.
+func (r *run) repair(ctx context.Context, parked bool) (settled bool, err error) {
+	if r.f.Turn == nil || len(r.f.Turn.Calls) == 0 {
+		return false, nil
+	}
+	n, snap := r.f.Turn.Step, r.snapshot(ctx)
+	var m harness.Manifest
+	if agent := r.Agents[r.conv.Agent]; agent != nil && !parked {
+		if m, err = harness.Render(agent, snap); err != nil {
+			m = harness.Manifest{} // the next step reports it
+		}
+	}
+	var again []model.Part
+	for _, p := range slices.Clone(r.f.Turn.Calls) {
+		if t, ok := m.Tool(p.Name); ok && t.IsDurable() && p.BadArgs == "" {
+			again = append(again, p)
+			continue
+		}
+		r.did(p, n, record.Unknown,
+			"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
+	}
+	if len(again) == 0 {
+		return false, nil
+	}
+	// The memos of the calls are commits of their own.
+	if err := r.commit(ctx); err != nil {
+		return false, err
+	}
+	r.log.Info("durable calls run again", "turn", r.f.Turn.ID, "step", n, "calls", len(again))
+	return r.worked(ctx, n, &m, snap, again)
+}
+
+// worked runs calls and commits their results. It says whether the turn is settled.
+func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (settled bool, err error) {
+	panicked := r.work(ctx, n, m, snap, calls)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err := r.saveFiles(ctx); err != nil {
+		return false, err
+	}
+	if panicked {
+		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
+	}
+	return false, r.commit(ctx)
+}
+
+// memos are the finished steps of this turn's open calls, while these run.
+type memos struct {
+	r    *run
+	step int
+	over bool // a tool that was left behind stores nothing any more
+}
+
+// end makes later Puts fail.
+func (m *memos) end() {
+	m.r.memo.Lock()
+	defer m.r.memo.Unlock()
+	m.over = true
+}
+
+func (m *memos) Get(call, name string) (json.RawMessage, bool) {
+	m.r.memo.Lock()
+	defer m.r.memo.Unlock()
+	for _, o := range m.r.f.Turn.Memos {
+		if o.Call == call && o.Name == name {
+			return o.Value, true
+		}
+	}
+	return nil, false
+}
+
+func (m *memos) Put(ctx context.Context, call, name string, value json.RawMessage) error {
+	m.r.memo.Lock()
+	defer m.r.memo.Unlock()
+	if m.over {
+		return errors.New("the call is over")
+	}
+	m.r.add(record.Memo{Turn: m.r.f.Turn.ID, Step: m.step, Call: call, Name: name, Value: value})
+	if err := m.r.commit(ctx); err != nil {
+		// The call must not end as failed: the run is given up with the next commit.
+		m.r.err = errors.Join(m.r.err, err)
+		return err
+	}
+	return nil
+}
