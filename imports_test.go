@@ -49,6 +49,9 @@ var mayImport = []struct {
 	{"harness/turn", "harness harness/record chat model sandbox state policy"},
 	{"harness/enhance", "harness chat sandbox policy"},
 	{"harness/script", "harness chat sandbox policy"},
+	{"harness/skill", "harness harness/record"},
+	{"mcp", "harness chat config"},
+	{"mcp/conformance", "any"},
 	{"toolkit/*", "harness chat sandbox policy"},
 	{"agents/*", "harness harness/enhance toolkit/* chat sandbox policy"},
 
@@ -63,27 +66,28 @@ var mayImport = []struct {
 // homes says which packages may import a third-party module. A module that is
 // not listed may be imported by nobody; a driver or client lives in its folder.
 var homes = map[string]string{
-	"charm.land/catwalk":                  "model",
-	"github.com/alecthomas/kong":          "cmd/gateway bench bench/*",
-	"github.com/benhoyt/goawk":            "sandbox/virtual",
-	"github.com/goccy/go-yaml":            "config",
-	"github.com/google/jsonschema-go":     "harness",
-	"github.com/gorilla/websocket":        "channels/slack",
-	"github.com/itchyny/gojq":             "sandbox/virtual",
-	"github.com/itchyny/timefmt-go":       "sandbox/virtual",
-	"github.com/labstack/echo/v4":         "dispatch ui cmd/gateway",
-	"github.com/mattn/go-isatty":          "cmd/gateway",
-	"github.com/prometheus/client_golang": "dispatch cmd/gateway",
-	"github.com/slack-go/slack":           "channels/slack",
-	"github.com/yuin/goldmark":            "channels/text",
-	"golang.org/x/sys":                    "sandbox/* state/sqlite cmd/gateway bench bench/*",
-	"golang.org/x/time":                   "dispatch",
-	"modernc.org/sqlite":                  "state/sqlite",
-	"mvdan.cc/sh/v3":                      "sandbox/virtual",
-	"github.com/google/go-cmp":            "channels/channeltest state/statetest model/modeltest sandbox/sandboxtest", // and every test
-	"pgregory.net/rapid":                  "channels/channeltest state/statetest model/modeltest sandbox/sandboxtest", // and every test
-	"github.com/rogpeppe/go-internal":     "",                                                                         // tests only
-	"go.uber.org/goleak":                  "",                                                                         // tests only
+	"charm.land/catwalk":                     "model",
+	"github.com/alecthomas/kong":             "cmd/gateway bench bench/*",
+	"github.com/benhoyt/goawk":               "sandbox/virtual",
+	"github.com/goccy/go-yaml":               "config harness/skill",
+	"github.com/google/jsonschema-go":        "harness mcp",
+	"github.com/modelcontextprotocol/go-sdk": "mcp mcp/conformance",
+	"golang.org/x/oauth2":                    "mcp mcp/conformance",
+	"golang.org/x/text":                      "harness/skill",
+	"github.com/gorilla/websocket":           "channels/slack",
+	"github.com/itchyny/gojq":                "sandbox/virtual",
+	"github.com/itchyny/timefmt-go":          "sandbox/virtual",
+	"github.com/labstack/echo/v4":            "dispatch ui cmd/gateway",
+	"github.com/mattn/go-isatty":             "cmd/gateway",
+	"github.com/slack-go/slack":              "channels/slack",
+	"github.com/yuin/goldmark":               "channels/text",
+	"golang.org/x/sys":                       "sandbox/* state/sqlite cmd/gateway bench bench/*",
+	"modernc.org/sqlite":                     "state/sqlite",
+	"mvdan.cc/sh/v3":                         "sandbox/virtual",
+	"github.com/google/go-cmp":               "channels/channeltest state/statetest model/modeltest sandbox/sandboxtest", // and every test
+	"pgregory.net/rapid":                     "channels/channeltest state/statetest model/modeltest sandbox/sandboxtest", // and every test
+	"github.com/rogpeppe/go-internal":        "",                                                                         // tests only
+	"go.uber.org/goleak":                     "",                                                                         // tests only
 }
 
 // A goFile is one parsed file of the product.
