@@ -195,7 +195,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("file %d: %v", i, err)
 		}
 	}
-	run(t, s, "rm -f 0 1 2; awk 'BEGIN{srand(1); for(i=0;i<800000;i++) printf \"%08x\", rand()*4294967296}' | xxd -r -p > r; cp r r2; cp r r3")
+	run(t, s, "rm -f 0 1 2; awk 'BEGIN{srand(1); for(i=0;i<800000;i++) printf \"%05d\", rand()*100000}' | base64 -d > r; cp r r2; cp r r3")
 	if _, err := s.Snapshot(t.Context()); !errors.Is(err, sandbox.ErrLimit) {
 		t.Errorf("snapshot of random bytes: %v", err)
 	}

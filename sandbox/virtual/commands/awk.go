@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -17,35 +16,15 @@ import (
 
 var assignment = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*=`)
 
-// awk runs GoAWK without files and processes. What a program does to files is
-// rewritten (see awkrewrite.go) to calls of the functions below.
-func awk(c *Call) int {
-	f, ok := c.flags("+F|field-separator: v|assign: f|file: version")
+// awk runs GoAWK without files and processes. What a program says of files is
+// rewritten (see awkrewrite.go) to calls of the functions below; getline from
+// a file or command, pipes and system are refused.
+func awk(c *Call, f *flags) int {
+	src, ok := c.program(f, "", false)
 	if !ok {
 		return 2
 	}
-	src := ""
-	for _, file := range f.vals["f"] {
-		r, err := c.open(file)
-		var data []byte
-		if err == nil {
-			data, err = slurp(r)
-		}
-		if err != nil {
-			return c.usage("%s: %s", file, why(err))
-		}
-		src += string(data) + "\n"
-	}
-	if !f.has("f") {
-		if len(f.args) == 0 {
-			return c.usage("no program")
-		}
-		src, f.args = f.args[0], f.args[1:]
-	}
-	if err := CheckSource(src); err != nil {
-		return c.usage("%v", err)
-	}
-	a := &awkRun{c: c, to: c.out, outs: map[string]io.Writer{}, pipes: map[string]*bytes.Buffer{}, ins: map[string]*awkLines{}}
+	a := &awkRun{c: c, to: c.out, outs: map[string]io.Writer{}}
 	funcs := a.funcs()
 	prog, err := parser.ParseProgram([]byte(rewriteAwk(src)), &parser.ParserConfig{Funcs: funcs})
 	if err != nil {
@@ -59,11 +38,9 @@ func awk(c *Call) int {
 		k, v, _ := strings.Cut(kv, "=")
 		config.Environ = append(config.Environ, k, v)
 	}
-	if f.has("F") {
-		fs := f.str("F", "")
-		if fs == "t" {
-			fs = "\t"
-		}
+	if fs := f.str("F", ""); fs == "t" {
+		config.Vars = append(config.Vars, "FS", "\t")
+	} else if f.has("F") {
 		config.Vars = append(config.Vars, "FS", unescaped(fs))
 	}
 	for _, kv := range f.vals["v"] {
@@ -88,14 +65,14 @@ func awk(c *Call) int {
 		return c.usage("%v", err)
 	}
 	code, err := in.ExecuteContext(c.ctx, config)
-	for _, cmd := range a.order {
-		a.closePipe(cmd)
-	}
 	if err != nil && c.ctx.Err() == nil {
-		return c.usage("%v", err)
+		return c.usage("%v", refused.Replace(err.Error()))
 	}
 	return max(code, a.code)
 }
+
+// refused says what GoAWK means by its settings.
+var refused = strings.NewReplacer("due to NoExec", "here; use the shell around awk", "due to NoFileReads", "here; give it as an argument")
 
 func unescaped(s string) string {
 	if plain, err := lexer.Unescape(s); err == nil {
@@ -113,18 +90,9 @@ type awkRun struct {
 	cur   io.Reader // nil between files
 	code  int
 
-	to    io.Writer // where print goes
-	on    bool      // a redirected print is yet to run
-	outs  map[string]io.Writer
-	pipes map[string]*bytes.Buffer
-	order []string // of pipes
-	ins   map[string]*awkLines
-}
-
-// awkLines is a file read by getline.
-type awkLines struct {
-	rest []string
-	line string
+	to   io.Writer // where print goes
+	on   bool      // a redirected print is yet to run
+	outs map[string]io.Writer
 }
 
 func (a *awkRun) Read(p []byte) (int, error) {
@@ -169,12 +137,8 @@ func (a *awkRun) funcs() map[string]any {
 			}
 			return a.on
 		},
-		"__close":  a.close,
-		"__flush":  func(...string) int { return 0 },
-		"__system": func(cmd string) int { return a.shell(cmd, nil) },
-		"__read":   a.getline,
-		"__line":   func(name string) string { return a.ins[name].line },
-		"systime":  func() int { return int(a.c.Now().Unix()) },
+		"__close": func(name string) int { delete(a.outs, name); return 0 },
+		"systime": func() int { return int(a.c.Now().Unix()) },
 		"strftime": func(args ...string) string {
 			format, at := "%a %b %e %H:%M:%S UTC %Y", a.c.Now().UTC()
 			if len(args) > 0 {
@@ -185,113 +149,18 @@ func (a *awkRun) funcs() map[string]any {
 			}
 			return timefmt.Format(at, format)
 		},
-		"gensub": gensub,
 	}
 }
 
-// redirect makes the next print go to a file or command.
+// redirect makes the next print go to a file.
 func (a *awkRun) redirect(mode, name string) (int, error) {
-	switch {
-	case mode == "|":
-		if a.pipes[name] == nil {
-			a.pipes[name] = &bytes.Buffer{}
-			a.order = append(a.order, name)
-		}
-		if a.pipes[name].Len() > maxInput {
-			return 0, errInput
-		}
-		a.to = a.pipes[name]
-	case a.outs[name] != nil:
-		a.to = a.outs[name]
-	default:
+	if a.outs[name] == nil {
 		w, err := a.c.create(name, mode == ">>")
 		if err != nil {
 			return 0, fmt.Errorf("%s: %s", name, why(err))
 		}
-		a.outs[name], a.to = w, w
+		a.outs[name] = w
 	}
+	a.to = a.outs[name]
 	return 0, nil
 }
-
-// getline reads the next line of a file into line: 1, 0 at its end, -1 if it
-// cannot be read.
-func (a *awkRun) getline(name string) int {
-	in := a.ins[name]
-	if in == nil {
-		r, err := a.c.open(name)
-		var data []byte
-		if err == nil {
-			data, err = slurp(r)
-		}
-		if err != nil {
-			return -1
-		}
-		in = &awkLines{rest: splitLines(data)}
-		a.ins[name] = in
-	}
-	if len(in.rest) == 0 {
-		return 0
-	}
-	in.line, in.rest = in.rest[0], in.rest[1:]
-	return 1
-}
-
-func (a *awkRun) close(name string) int {
-	if a.pipes[name] != nil {
-		return a.closePipe(name)
-	}
-	if a.outs[name] == nil && a.ins[name] == nil {
-		return -1
-	}
-	delete(a.outs, name)
-	delete(a.ins, name)
-	return 0
-}
-
-// closePipe runs the command of a pipe with what was printed into it.
-func (a *awkRun) closePipe(cmd string) int {
-	buf := a.pipes[cmd]
-	if buf == nil {
-		return -1
-	}
-	delete(a.pipes, cmd)
-	return a.shell(cmd, buf)
-}
-
-func (a *awkRun) shell(cmd string, in *bytes.Buffer) int {
-	_ = a.c.out.Flush() // before what the command prints
-	sub := *a.c
-	sub.Args = []string{"bash", "-c", cmd}
-	if in != nil {
-		sub.Stdin = in
-	}
-	sub.Stdout = a.c.out
-	return a.c.Exec(a.c.ctx, sub)
-}
-
-// gensub is gawk's: it replaces all ("g") or the nth match.
-func gensub(re, with, how, in string) (string, error) {
-	compiled, err := compile(re, extended, false)
-	if err != nil {
-		return "", err
-	}
-	pieces, err := sedPieces(with, 9)
-	if err != nil {
-		return "", err
-	}
-	nth := int(leadingFloat(how))
-	all := strings.HasPrefix(strings.ToLower(how), "g")
-	var b strings.Builder
-	at := 0
-	for i, m := range compiled.FindAllStringSubmatchIndex(in, -1) {
-		if !all && i+1 != max(nth, 1) {
-			continue
-		}
-		b.WriteString(in[at:m[0]])
-		writePieces(&b, pieces, in, m)
-		at = m[1]
-	}
-	return b.String() + in[at:], nil
-}
-
-var _ io.Reader = (*awkRun)(nil)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -36,225 +35,99 @@ func spans(list string) ([]span, error) {
 	return out, nil
 }
 
-func cut(c *Call) int {
-	f, ok := c.flags("d|delimiter: f|fields: c|characters: b|bytes: s|only-delimited complement output-delimiter: n")
-	if !ok {
-		return 2
-	}
-	key := "f"
+func cut(c *Call, f *flags) int {
+	key, sep := "f", f.str("d", "\t")
 	for _, k := range []string{"c", "b"} {
 		if f.has(k) {
-			key = k
+			key, sep = k, ""
 		}
 	}
 	list, err := spans(f.str(key, ""))
 	if err != nil {
 		return c.usage("%v", err)
 	}
-	delim := f.str("d", "\t")
-	if delim == "" {
-		delim = "\x00"
-	}
 	within := func(n int) bool {
 		in := slices.ContainsFunc(list, func(s span) bool { return s.from <= n && n <= s.to })
 		return in != f.has("complement")
 	}
-	return c.each(f.args, func(_ string, r io.Reader) error {
-		return lines(r, '\n', func(line []byte, _ bool) error {
-			text := string(line)
-			var parts []string
-			sep := ""
-			switch key {
-			case "f":
-				if !strings.Contains(text, delim) {
-					if !f.has("s") {
-						c.printf("%s\n", text)
-					}
-					return nil
-				}
-				parts, sep = strings.Split(text, delim), delim
-			case "c":
-				parts = strings.Split(text, "")
-			case "b":
-				for i := range line {
-					parts = append(parts, text[i:i+1])
-				}
+	return c.eachLine(f.args, func(line []byte, _ bool) error {
+		text := string(line)
+		var parts, kept []string
+		switch {
+		case key == "b":
+			for i := range line {
+				parts = append(parts, text[i:i+1])
 			}
-			var kept []string
-			for i, p := range parts {
-				if within(i + 1) {
-					kept = append(kept, p)
-				}
+		case sep == "" || strings.Contains(text, sep):
+			parts = strings.Split(text, sep)
+		case f.has("s"):
+			return nil
+		default:
+			c.printf("%s\n", text)
+			return nil
+		}
+		for i, p := range parts {
+			if within(i + 1) {
+				kept = append(kept, p)
 			}
-			c.printf("%s\n", strings.Join(kept, f.str("output-delimiter", sep)))
-			return c.ctx.Err()
-		})
+		}
+		c.printf("%s\n", strings.Join(kept, f.str("output-delimiter", sep)))
+		return c.ctx.Err()
 	})
 }
 
-func paste(c *Call) int {
-	f, ok := c.flags("d|delimiters: s|serial")
-	if !ok {
-		return 2
-	}
+func paste(c *Call, f *flags) int {
 	delims, _ := unescape(f.str("d", "\t"), false)
-	delims = strings.ReplaceAll(delims, `\0`, "")
-	if len(f.args) == 0 {
-		f.args = []string{"-"}
-	}
-	sep := func(i int) string {
-		if delims == "" {
-			return ""
-		}
-		runes := []rune(delims)
-		return string(runes[i%len(runes)])
-	}
-	var columns [][]string
-	stdin := -1
+	seps := strings.Split(strings.ReplaceAll(delims, `\0`, ""), "")
+	var rows [][]string
+	var dashes []int // the rows that share the standard input
 	code := c.each(f.args, func(name string, r io.Reader) error {
-		if name == "-" && stdin >= 0 {
-			columns = append(columns, nil)
-			return nil
+		if name == "-" {
+			dashes = append(dashes, len(rows))
 		}
 		data, err := slurp(r)
-		if name == "-" {
-			stdin = len(columns)
-		}
-		columns = append(columns, splitLines(data))
+		rows = append(rows, splitLines(data))
 		return err
 	})
-	if code != 0 {
-		return code
-	}
-	if stdin >= 0 { // several "-" take its lines in turns
-		all := columns[stdin]
-		var at []int
-		for i, name := range f.args {
-			if name == "-" {
-				at, columns[i] = append(at, i), nil
-			}
-		}
+	if len(dashes) > 1 {
+		all := rows[dashes[0]]
+		rows[dashes[0]] = nil
 		for n, line := range all {
-			i := at[n%len(at)]
-			columns[i] = append(columns[i], line)
+			at := dashes[n%len(dashes)]
+			rows[at] = append(rows[at], line)
 		}
 	}
-	if f.has("s") {
-		for _, col := range columns {
-			for i, line := range col {
-				if i > 0 {
-					c.printf("%s", sep(i-1))
-				}
-				c.printf("%s", line)
-			}
-			c.printf("\n")
-		}
-		return code
+	if !f.has("s") {
+		rows = transpose(rows)
 	}
-	rows := 0
-	for _, col := range columns {
-		rows = max(rows, len(col))
-	}
-	for row := range rows {
-		for i, col := range columns {
-			if i > 0 {
-				c.printf("%s", sep(i-1))
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 && len(seps) > 0 {
+				c.printf("%s", seps[(i-1)%len(seps)])
 			}
-			if row < len(col) {
-				c.printf("%s", col[row])
-			}
+			c.printf("%s", cell)
 		}
 		c.printf("\n")
 	}
 	return code
 }
 
-func column(c *Call) int {
-	f, ok := c.flags("t|table s|separator: o|output-separator:")
-	if !ok {
-		return 2
-	}
-	data, code := c.slurpAll(f.args)
+// transpose turns columns into rows, with "" where a column is short.
+func transpose(columns [][]string) [][]string {
 	var rows [][]string
-	var widths []int
-	for _, line := range splitLines(data) {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		cells := strings.Fields(line)
-		if f.has("s") {
-			cells = strings.Split(line, f.str("s", ""))
-		}
-		if !f.has("t") {
-			cells = []string{line}
-		}
-		for i, cell := range cells {
-			if i == len(widths) {
-				widths = append(widths, 0)
+	for at, column := range columns {
+		for i, cell := range column {
+			if i == len(rows) {
+				rows = append(rows, make([]string, len(columns)))
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-		rows = append(rows, cells)
-	}
-	for _, cells := range rows {
-		for i, cell := range cells {
-			if i == len(cells)-1 {
-				c.printf("%s\n", cell)
-			} else {
-				c.printf("%-*s%s", widths[i], cell, f.str("o", "  "))
-			}
+			rows[i][at] = cell
 		}
 	}
-	return code
+	return rows
 }
 
-func comm(c *Call) int {
-	f, ok := c.flags("1 2 3 check-order nocheck-order")
-	if !ok || len(f.args) != 2 {
-		return c.usage("two files are needed")
-	}
-	var sides [][]string
-	if code := c.each(f.args, func(_ string, r io.Reader) error {
-		data, err := slurp(r)
-		sides = append(sides, splitLines(data))
-		return err
-	}); code != 0 {
-		return code
-	}
-	say := func(column int, line string) {
-		if f.has(strconv.Itoa(column)) {
-			return
-		}
-		for i := 1; i < column; i++ {
-			if !f.has(strconv.Itoa(i)) {
-				c.printf("\t")
-			}
-		}
-		c.printf("%s\n", line)
-	}
-	a, b := sides[0], sides[1]
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
-			say(1, a[0])
-			a = a[1:]
-		case len(a) == 0 || b[0] < a[0]:
-			say(2, b[0])
-			b = b[1:]
-		default:
-			say(3, a[0])
-			a, b = a[1:], b[1:]
-		}
-	}
-	return 0
-}
-
-func tr(c *Call) int {
-	f, ok := c.flags("+d|delete s|squeeze-repeats c|C|complement t|truncate-set1")
-	if !ok {
-		return 2
-	}
-	if len(f.args) == 0 || len(f.args) == 1 && !f.has("d") && !f.has("s") {
+func tr(c *Call, f *flags) int {
+	if len(f.args) == 0 || len(f.args) == 1 && !f.has("d", "s") {
 		return c.usage("missing operand")
 	}
 	from, err := trSet(f.args[0])
@@ -394,54 +267,4 @@ func trRune(s string) (rune, string) {
 	}
 	r, size := utf8.DecodeRuneInString(s)
 	return r, s[size:]
-}
-
-func split(c *Call) int {
-	c.Args = dashNumber(c.Args, "-l")
-	f, ok := c.flags("l|lines: b|bytes: d|numeric-suffixes a|suffix-length: additional-suffix:")
-	if !ok {
-		return 2
-	}
-	n, ok1 := count(f.str("l", "1000"))
-	if f.has("b") {
-		n, ok1 = count(f.str("b", ""))
-	}
-	width, ok2 := f.num("a", 2)
-	if !ok1 || !ok2 || n < 1 || width < 1 || width > 9 {
-		return c.usage("not a number")
-	}
-	prefix := "x"
-	if len(f.args) > 1 {
-		prefix = f.args[1]
-	}
-	data, code := c.slurpAll(f.args[:min(1, len(f.args))])
-	for part := 0; len(data) > 0 && code == 0; part++ {
-		end := min(n, len(data))
-		if !f.has("b") {
-			end = 0
-			for i := 0; i < n && end < len(data); i++ {
-				at := bytes.IndexByte(data[end:], '\n')
-				if at < 0 {
-					end = len(data)
-				} else {
-					end += at + 1
-				}
-			}
-		}
-		suffix := fmt.Sprintf("%0*d", width, part)
-		if !f.has("d") {
-			letters := []byte(strings.Repeat("a", width))
-			for i, v := width-1, part; i >= 0; i, v = i-1, v/26 {
-				letters[i] += byte(v % 26)
-			}
-			suffix = string(letters)
-		}
-		name := prefix + suffix + f.str("additional-suffix", "")
-		if err := c.FS.WriteFile(c.abs(name), data[:end], 0o644); err != nil {
-			c.errorf("%s: %s", name, why(err))
-			return 1
-		}
-		data = data[end:]
-	}
-	return code
 }

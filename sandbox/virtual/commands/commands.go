@@ -41,20 +41,23 @@ type Call struct {
 	out *bufio.Writer   // buffers Stdout
 }
 
-type command func(c *Call) int
-
 // Run runs the command that Args[0] names and returns its exit status, 127 if
 // there is none. It ends soon after ctx ends.
 func Run(ctx context.Context, c Call) int {
-	run := table[path.Base(c.Args[0])]
-	if run == nil {
+	cmd, ok := table[path.Base(c.Args[0])]
+	if !ok {
 		fmt.Fprintf(c.Stderr, "%s: command not found\n", c.Args[0])
 		return 127
 	}
 	c.ctx = ctx
 	c.Stdin = guardedReader{ctx, c.Stdin}
 	c.out = bufio.NewWriter(guardedWriter{ctx, c.Stdout})
-	code := run(&c)
+	code := 2
+	if f, err := parseFlags(cmd.flags, c.Args[1:]); err != nil {
+		c.errorf("%v", err)
+	} else {
+		code = cmd.run(&c, f)
+	}
 	if err := c.out.Flush(); err != nil {
 		if !errors.Is(err, syscall.EPIPE) && ctx.Err() == nil {
 			c.errorf("write error: %s", why(err))
@@ -65,7 +68,7 @@ func Run(ctx context.Context, c Call) int {
 }
 
 // Known reports whether there is a command of that name.
-func Known(name string) bool { return table[name] != nil }
+func Known(name string) bool { return table[name].run != nil }
 
 // A guardedReader fails once its context has ended.
 type guardedReader struct {
@@ -105,6 +108,12 @@ func (c *Call) errorf(format string, args ...any) {
 func (c *Call) usage(format string, args ...any) int {
 	c.errorf(format, args...)
 	return 2
+}
+
+// fail prints why something about a file failed and returns 1.
+func (c *Call) fail(name string, err error) int {
+	c.errorf("%s: %s", name, why(err))
+	return 1
 }
 
 func (c *Call) printf(format string, args ...any) { fmt.Fprintf(c.out, format, args...) }
@@ -183,14 +192,44 @@ func (c *Call) each(names []string, fn func(name string, r io.Reader) error) int
 			return 1
 		}
 		if err != nil {
-			c.errorf("%s: %s", name, why(err))
-			code = 1
+			code = c.fail(name, err)
 		}
 		if c.ctx.Err() != nil {
 			return 1
 		}
 	}
 	return code
+}
+
+// eachLine calls fn for each line of every input (see each and lines).
+func (c *Call) eachLine(names []string, fn func(line []byte, nl bool) error) int {
+	return c.each(names, func(_ string, r io.Reader) error { return lines(r, fn) })
+}
+
+// all runs fn for each operand, of which there must be one, reports failures
+// and returns the status.
+func (c *Call) all(names []string, fn func(name string) error) int {
+	if len(names) == 0 {
+		return c.usage("missing operand")
+	}
+	code := 0
+	for _, name := range names {
+		if err := fn(name); err != nil {
+			code = c.fail(name, err)
+		}
+		if c.ctx.Err() != nil {
+			return 1
+		}
+	}
+	return code
+}
+
+// spawn runs another command, without input, after what was printed so far.
+func (c *Call) spawn(args []string) int {
+	_ = c.out.Flush() // a failure shows at the end
+	sub := *c
+	sub.Args, sub.Stdin = args, strings.NewReader("")
+	return c.Exec(c.ctx, sub)
 }
 
 // errStop ends each and lines early, without a message.
@@ -203,6 +242,40 @@ func slurp(r io.Reader) ([]byte, error) {
 		err = errInput
 	}
 	return data, err
+}
+
+// load reads one input to its end.
+func (c *Call) load(name string) ([]byte, error) {
+	r, err := c.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return slurp(r)
+}
+
+// program returns the text of the program that awk, sed or jq is to run: that of
+// the -f files, or else the first operand. A fault is reported.
+func (c *Call) program(f *flags, text string, given bool) (string, bool) {
+	for _, file := range f.vals["f"] {
+		data, err := c.load(file)
+		if err != nil {
+			c.fail(file, err)
+			return "", false
+		}
+		text += string(data) + "\n"
+	}
+	if !given && !f.has("f") {
+		if len(f.args) == 0 {
+			c.errorf("no program")
+			return "", false
+		}
+		text, f.args = f.args[0], f.args[1:]
+	}
+	if err := CheckSource(text); err != nil {
+		c.errorf("%v", err)
+		return "", false
+	}
+	return text, true
 }
 
 // slurpAll reads all inputs, one after the other.
@@ -220,34 +293,41 @@ func (c *Call) slurpAll(names []string) (data []byte, code int) {
 	return data, code
 }
 
-// lines calls fn for each line without its end; nl tells whether it had one.
-func lines(r io.Reader, end byte, fn func(line []byte, nl bool) error) error {
-	br := bufio.NewReader(r)
-	var long []byte
+// readLine reads a line without its end; nl tells whether it had one. The line
+// is good until the next is read. At the end of the input it returns io.EOF.
+func readLine(br *bufio.Reader) (line []byte, nl bool, err error) {
 	for {
-		part, err := br.ReadSlice(end)
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
-			return err
+		part, err := br.ReadSlice('\n')
+		if line == nil && err == nil {
+			return part[:len(part)-1], true, nil
 		}
-		line := part
-		if long != nil || err != nil {
-			if len(long)+len(part) > maxInput {
-				return errInput
-			}
-			long = append(long, part...)
-			line = long
+		if len(line)+len(part) > maxInput {
+			return nil, false, errInput
 		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], true, nil
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return line, false, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, false, err
+		}
+	}
+}
+
+// lines calls fn for each line (see readLine).
+func lines(r io.Reader, fn func(line []byte, nl bool) error) error {
+	br := bufio.NewReader(r)
+	for {
+		line, nl, err := readLine(br)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = fn(line, nl)
 		}
 		if err != nil {
-			if len(line) == 0 {
-				return nil
-			}
-			return fn(line, false)
-		}
-		long = nil
-		if err := fn(line[:len(line)-1], true); err != nil {
 			return err
 		}
 	}

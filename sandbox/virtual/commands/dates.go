@@ -5,7 +5,50 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/itchyny/timefmt-go"
 )
+
+func date(c *Call, f *flags) int {
+	when, err := c.when(f)
+	if err != nil {
+		return c.usage("%s", why(err))
+	}
+	format := "%a %b %e %H:%M:%S %Z %Y"
+	switch {
+	case f.str("I", "") == "seconds":
+		format = "%Y-%m-%dT%H:%M:%S+00:00"
+	case f.has("I"):
+		format = "%Y-%m-%d"
+	case f.has("R"):
+		format = "%a, %d %b %Y %H:%M:%S +0000"
+	}
+	for _, arg := range f.args {
+		if !strings.HasPrefix(arg, "+") {
+			return c.usage("unexpected '%s'", arg)
+		}
+		format = arg[1:]
+	}
+	format = strings.ReplaceAll(format, "%N", fmt.Sprintf("%09d", when.Nanosecond()))
+	format = strings.ReplaceAll(format, "%3N", fmt.Sprintf("%03d", when.Nanosecond()/1e6))
+	c.printf("%s\n", timefmt.Format(when, format))
+	return 0
+}
+
+// when is the time that -r or -d says, or else now.
+func (c *Call) when(f *flags) (time.Time, error) {
+	switch {
+	case f.has("r"):
+		info, err := c.FS.Stat(c.abs(f.str("r", "")))
+		if err != nil {
+			return time.Time{}, err
+		}
+		return info.ModTime().UTC(), nil
+	case f.has("d"):
+		return parseDate(f.str("d", ""), c.Now())
+	}
+	return c.Now().UTC(), nil
+}
 
 // parseDate reads the common forms of date -d: a moment, then any number of
 // steps such as "+2 days", "3 hours ago", "yesterday".
@@ -55,8 +98,8 @@ func parseDate(s string, now time.Time) (time.Time, error) {
 func leadingTime(words []string, now time.Time) (time.Time, []string) {
 	layouts := []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05", "2006-01-02 15:04",
-		"2006-01-02", "2006/01/02", "01/02/2006", "20060102", "2 Jan 2006 15:04:05", "2 Jan 2006", "Jan 2 2006 15:04:05", "Jan 2 2006",
-		"January 2 2006", "2 January 2006", "Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 15:04:05 2006", "Mon, 2 Jan 2006 15:04:05 -0700",
+		"2006-01-02", "2006/01/02", "01/02/2006", "20060102", "2 Jan 2006", "Jan 2 2006", "Jan 2 2006 15:04:05",
+		"January 2 2006", "Mon Jan 2 15:04:05 MST 2006", "Mon, 2 Jan 2006 15:04:05 -0700",
 	}
 	for n := min(len(words), 6); n > 0; n-- {
 		text := strings.Join(words[:n], " ")
@@ -87,31 +130,10 @@ func stepped(t time.Time, n int, unit string) (time.Time, bool) {
 		return t.AddDate(0, 0, n), true
 	case "week":
 		return t.AddDate(0, 0, 7*n), true
-	case "fortnight":
-		return t.AddDate(0, 0, 14*n), true
 	case "month":
 		return t.AddDate(0, n, 0), true
 	case "year":
 		return t.AddDate(n, 0, 0), true
 	}
 	return t, false
-}
-
-// parseStamp reads [[CC]YY]MMDDhhmm[.ss], as touch -t takes it.
-func parseStamp(s string, now time.Time) (time.Time, error) {
-	digits, seconds, _ := strings.Cut(s, ".")
-	if seconds == "" {
-		seconds = "00"
-	}
-	switch len(digits) {
-	case 8:
-		digits = strconv.Itoa(now.Year()) + digits
-	case 10:
-		digits = "20" + digits
-	}
-	t, err := time.Parse("20060102150405", digits+seconds)
-	if err != nil {
-		return now, fmt.Errorf("invalid date '%s'", s)
-	}
-	return t, nil
 }

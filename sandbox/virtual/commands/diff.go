@@ -104,117 +104,48 @@ func walkBack(trace [][]int32, x, y int) []hunk {
 }
 
 type diffRun struct {
-	c       *Call
-	f       *flags
-	context int
-	differ  bool
-	trouble bool
+	c *Call
+	f *flags
 }
 
-func diff(c *Call) int {
-	f, ok := c.flags("u U|unified? q|brief r|recursive N|new-file i|ignore-case w|ignore-all-space b|ignore-space-change B|ignore-blank-lines " +
-		"s|report-identical-files a|text x|exclude: L|label: color? strip-trailing-cr")
-	if !ok || len(f.args) != 2 {
+func diff(c *Call, f *flags) int {
+	if len(f.args) != 2 {
 		return c.usage("two files are needed")
 	}
-	d := &diffRun{c: c, f: f, context: 3}
-	if n := f.str("U", ""); n != "" {
-		if _, err := fmt.Sscanf(n, "%d", &d.context); err != nil || d.context < 0 {
-			return c.usage("invalid context length '%s'", n)
-		}
-	}
-	d.pair(f.args[0], f.args[1])
-	switch {
-	case d.trouble:
-		return 2
-	case d.differ:
-		return 1
-	}
-	return 0
-}
-
-func (d *diffRun) pair(a, b string) {
-	ia, errA := d.c.FS.Stat(d.c.abs(a))
-	ib, errB := d.c.FS.Stat(d.c.abs(b))
-	dirA, dirB := errA == nil && ia.IsDir(), errB == nil && ib.IsDir()
-	switch {
+	a, b := f.args[0], f.args[1]
+	switch dirA, dirB := c.isDir(a), c.isDir(b); {
 	case dirA && dirB:
-		d.dirs(a, b)
-		return
+		return c.usage("directories are not supported; compare file by file")
 	case dirA:
 		a = path.Join(a, path.Base(b))
 	case dirB:
 		b = path.Join(b, path.Base(a))
 	}
-	d.files(a, b)
+	dataA, dataB, ok := c.two(a, b)
+	if !ok {
+		return 2
+	}
+	d := &diffRun{c: c, f: f}
+	return d.files(a, b, dataA, dataB)
 }
 
-func (d *diffRun) dirs(a, b string) {
-	names := map[string]int{}
-	for i, dir := range []string{a, b} {
-		infos, err := d.c.FS.ReadDir(d.c.abs(dir))
-		if err != nil {
-			d.fail(dir, err)
-		}
-		for _, info := range infos {
-			names[info.Name()] |= 1 << i
-		}
-	}
-	var sorted []string
-	for name := range names {
-		sorted = append(sorted, name)
-	}
-	slices.Sort(sorted)
-	for _, name := range sorted {
-		pa, pb := path.Join(a, name), path.Join(b, name)
-		if strings.HasPrefix(a, "./") {
-			pa = "./" + pa
-		}
-		if strings.HasPrefix(b, "./") {
-			pb = "./" + pb
-		}
-		switch {
-		case matchAny(d.f.vals["x"], name):
-		case names[name] != 3 && !d.f.has("N"):
-			d.differ = true
-			d.c.printf("Only in %s: %s\n", []string{a, b}[names[name]-1], name)
-		default:
-			ia, errA := d.c.FS.Stat(d.c.abs(pa))
-			ib, errB := d.c.FS.Stat(d.c.abs(pb))
-			if errA == nil && ia.IsDir() && errB == nil && ib.IsDir() {
-				if d.f.has("r") {
-					d.dirs(pa, pb)
-				} else {
-					d.c.printf("Common subdirectories: %s and %s\n", pa, pb)
-				}
-				continue
-			}
-			d.files(pa, pb)
-		}
-	}
-}
-
-func (d *diffRun) fail(name string, err error) {
-	d.trouble = true
-	d.c.errorf("%s: %s", name, why(err))
-}
-
-// load reads one side; with -N a missing file is empty.
-func (d *diffRun) load(name string) ([]byte, bool) {
-	if d.f.has("N") {
-		if _, err := d.c.FS.Stat(d.c.abs(name)); err != nil && name != "-" {
-			return nil, true
-		}
-	}
-	r, err := d.c.open(name)
-	var data []byte
+// two reads two files and reports one that fails.
+func (c *Call) two(nameA, nameB string) (a, b []byte, ok bool) {
+	name := nameA
+	a, err := c.load(nameA)
 	if err == nil {
-		data, err = slurp(r)
+		name = nameB
+		b, err = c.load(nameB)
 	}
 	if err != nil {
-		d.fail(name, err)
+		c.fail(name, err)
 	}
-	return data, err == nil
+	return a, b, err == nil
+}
+
+func (c *Call) isDir(name string) bool {
+	info, err := c.FS.Stat(c.abs(name))
+	return err == nil && info.IsDir()
 }
 
 // key is what two lines must share to be equal.
@@ -228,8 +159,6 @@ func (d *diffRun) key(s string) string {
 		if s = strings.Join(strings.Fields(s), " "); lead {
 			s = " " + s
 		}
-	case d.f.has("strip-trailing-cr"):
-		s = strings.TrimSuffix(s, "\r")
 	}
 	if d.f.has("i") {
 		s = strings.ToLower(s)
@@ -237,48 +166,29 @@ func (d *diffRun) key(s string) string {
 	return s
 }
 
-func (d *diffRun) files(nameA, nameB string) {
-	dataA, okA := d.load(nameA)
-	dataB, okB := d.load(nameB)
-	if !okA || !okB {
-		return
+// files prints how two files differ and returns 1 if they do.
+func (d *diffRun) files(nameA, nameB string, dataA, dataB []byte) int {
+	a, b := diffLines(dataA), diffLines(dataB)
+	binary := !d.f.has("a") && (bytes.IndexByte(dataA, 0) >= 0 || bytes.IndexByte(dataB, 0) >= 0)
+	var hunks []hunk
+	if !bytes.Equal(dataA, dataB) && !binary {
+		hunks = compareLists(a, b, d.key)
 	}
-	if bytes.Equal(dataA, dataB) {
+	switch {
+	case bytes.Equal(dataA, dataB), len(hunks) == 0 && !binary:
 		if d.f.has("s") {
 			d.c.printf("Files %s and %s are identical\n", nameA, nameB)
 		}
-		return
-	}
-	if !d.f.has("a") && (bytes.IndexByte(dataA, 0) >= 0 || bytes.IndexByte(dataB, 0) >= 0) {
-		d.differ = true
+		return 0
+	case binary:
 		d.c.printf("Binary files %s and %s differ\n", nameA, nameB)
-		return
-	}
-	a, b := diffLines(dataA), diffLines(dataB)
-	hunks := compareLists(a, b, d.key)
-	if d.f.has("B") {
-		hunks = slices.DeleteFunc(hunks, func(h hunk) bool {
-			return strings.TrimSpace(strings.Join(a[h.a0:h.a1], "")+strings.Join(b[h.b0:h.b1], "")) == ""
-		})
-	}
-	if len(hunks) == 0 {
-		return
-	}
-	d.differ = true
-	switch {
+		return 1
 	case d.f.has("q"):
 		d.c.printf("Files %s and %s differ\n", nameA, nameB)
-		return
-	case d.f.has("r"):
-		flags := "-r"
-		if d.unified() {
-			flags = "-ru"
-		}
-		d.c.printf("diff %s %s %s\n", flags, nameA, nameB)
-	}
-	if !d.unified() {
+		return 1
+	case !d.f.has("u", "U"):
 		d.normal(a, b, hunks)
-		return
+		return 1
 	}
 	for i, name := range []string{nameA, nameB} {
 		at := d.c.Now()
@@ -291,10 +201,9 @@ func (d *diffRun) files(nameA, nameB string) {
 		}
 		d.c.printf("%s %s\n", []string{"---", "+++"}[i], label)
 	}
-	writeUnified(d.c.out, a, b, hunks, d.context)
+	writeUnified(d.c.out, a, b, hunks, d.f.num("U", 3))
+	return 1
 }
-
-func (d *diffRun) unified() bool { return d.f.has("u") || d.f.has("U") }
 
 // noNewline marks a last line that has no newline; no text line ends so.
 const noNewline = "\n\\ No newline at end of file"
@@ -374,47 +283,28 @@ func unifiedRange(from, to int) string {
 	return fmt.Sprintf("%d,%d", from+1, to-from)
 }
 
-func cmpFiles(c *Call) int {
-	f, ok := c.flags("s|quiet|silent l|verbose b n:")
-	if !ok || len(f.args) < 1 || len(f.args) > 2 {
+func cmpFiles(c *Call, f *flags) int {
+	if len(f.args) != 2 {
 		return c.usage("two files are needed")
 	}
-	if len(f.args) == 1 {
-		f.args = append(f.args, "-")
-	}
-	var sides [][]byte
-	if code := c.each(f.args, func(_ string, r io.Reader) error {
-		data, err := slurp(r)
-		sides = append(sides, data)
-		return err
-	}); code != 0 {
+	a, b, ok := c.two(f.args[0], f.args[1])
+	if !ok {
 		return 2
 	}
-	a, b := sides[0], sides[1]
-	code := 0
-	for i := range min(len(a), len(b)) {
-		if a[i] == b[i] {
-			continue
-		}
-		code = 1
-		if f.has("l") {
-			c.printf("%d %3o %3o\n", i+1, a[i], b[i])
-			continue
-		}
-		if !f.has("s") {
-			c.printf("%s %s differ: char %d, line %d\n", f.args[0], f.args[1], i+1, 1+bytes.Count(a[:i], []byte("\n")))
-		}
-		return 1
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
 	}
-	if len(a) != len(b) {
-		code = 1
-		if !f.has("s") {
-			shorter, n := f.args[0], len(a)
-			if len(b) < n {
-				shorter, n = f.args[1], len(b)
-			}
-			c.errorf("EOF on %s after byte %d, line %d", shorter, n, bytes.Count(a[:n], []byte("\n")))
-		}
+	switch {
+	case at == len(a) && at == len(b):
+		return 0
+	case f.has("s"):
+	case at < min(len(a), len(b)):
+		c.printf("%s %s differ: char %d, line %d\n", f.args[0], f.args[1], at+1, 1+bytes.Count(a[:at], []byte("\n")))
+	case at == len(a):
+		c.errorf("EOF on %s after byte %d", f.args[0], at)
+	default:
+		c.errorf("EOF on %s after byte %d", f.args[1], at)
 	}
-	return code
+	return 1
 }

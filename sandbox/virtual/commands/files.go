@@ -13,39 +13,15 @@ import (
 	"github.com/heddlehq/heddle/sandbox/virtual/memfs"
 )
 
-// all runs fn for each operand, reports failures and returns the status.
-func (c *Call) all(names []string, least int, fn func(name string) error) int {
-	if len(names) < least {
-		return c.usage("missing operand")
-	}
-	code := 0
-	for _, name := range names {
-		if err := fn(name); err != nil {
-			c.errorf("%s: %s", name, why(err))
-			code = 1
-		}
-		if c.ctx.Err() != nil {
-			return 1
-		}
-	}
-	return code
-}
-
-func mkdir(c *Call) int {
-	f, ok := c.flags("p|parents v|verbose m|mode:")
-	if !ok {
-		return 2
-	}
+func mkdir(c *Call, f *flags) int {
 	mode, err := strconv.ParseUint(f.str("m", "755"), 8, 12)
 	if err != nil {
 		return c.usage("bad mode %s", f.str("m", ""))
 	}
-	return c.all(f.args, 1, func(name string) error {
+	return c.all(f.args, func(name string) error {
 		err := c.FS.Mkdir(c.abs(name), fs.FileMode(mode))
-		if f.has("p") {
-			if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
-				err = c.FS.MkdirAll(c.abs(name), fs.FileMode(mode))
-			}
+		if f.has("p") && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
+			err = c.FS.MkdirAll(c.abs(name), fs.FileMode(mode))
 		}
 		if err == nil && f.has("v") {
 			c.printf("mkdir: created directory '%s'\n", name)
@@ -54,37 +30,24 @@ func mkdir(c *Call) int {
 	})
 }
 
-func rmdir(c *Call) int {
-	f, ok := c.flags("p|parents v|verbose")
-	if !ok {
-		return 2
-	}
-	return c.all(f.args, 1, func(name string) error {
-		for {
-			info, err := c.FS.Lstat(c.abs(name))
-			if err == nil && !info.IsDir() {
-				err = syscall.ENOTDIR
-			}
-			if err == nil {
-				err = c.FS.Remove(c.abs(name))
-			}
-			if name = path.Dir(name); err != nil || !f.has("p") || name == "." || name == "/" {
-				return err
-			}
+func rmdir(c *Call, f *flags) int {
+	return c.all(f.args, func(name string) error {
+		info, err := c.FS.Lstat(c.abs(name))
+		if err == nil && !info.IsDir() {
+			err = syscall.ENOTDIR
 		}
+		if err != nil {
+			return err
+		}
+		return c.FS.Remove(c.abs(name))
 	})
 }
 
-func rm(c *Call) int {
-	f, ok := c.flags("r|R|recursive f|force v|verbose d|dir i")
-	if !ok {
-		return 2
+func rm(c *Call, f *flags) int {
+	if len(f.args) == 0 && f.has("f") {
+		return 0
 	}
-	least := 1
-	if f.has("f") {
-		least = 0
-	}
-	return c.all(f.args, least, func(name string) error {
+	return c.all(f.args, func(name string) error {
 		info, err := c.FS.Lstat(c.abs(name))
 		switch {
 		case err != nil && f.has("f"):
@@ -107,68 +70,55 @@ func rm(c *Call) int {
 	})
 }
 
-// targets splits the operands of cp, mv and ln into sources and where each goes.
-func (c *Call) targets(f *flags) (from, to []string, ok bool) {
+// moves runs fn for each source of cp, mv or ln and where it goes.
+func (c *Call) moves(f *flags, fn func(from, to string) error) int {
 	args := f.args
 	if f.has("t") {
 		args = append(args, f.str("t", ""))
 	}
 	if len(args) < 2 {
-		c.errorf("missing operand")
-		return nil, nil, false
+		return c.usage("missing operand")
 	}
 	from, last := args[:len(args)-1], args[len(args)-1]
 	info, err := c.FS.Stat(c.abs(last))
 	dir := err == nil && info.IsDir() && !f.has("T")
 	if !dir && len(from) > 1 {
 		c.errorf("target '%s' is not a directory", last)
-		return nil, nil, false
-	}
-	for _, name := range from {
-		if dir {
-			to = append(to, path.Join(last, path.Base(path.Clean(name))))
-		} else {
-			to = append(to, last)
-		}
-	}
-	return from, to, true
-}
-
-func cp(c *Call) int {
-	f, ok := c.flags("r|R|recursive a|archive p f|force n|no-clobber v|verbose t|target-directory: T|no-target-directory L P d")
-	if !ok {
-		return 2
-	}
-	from, to, ok := c.targets(f)
-	if !ok {
 		return 1
 	}
-	i := -1
-	return c.all(from, 1, func(name string) error {
-		i++
-		info, err := c.FS.Stat(c.abs(name))
+	return c.all(from, func(name string) error {
+		to := last
+		if dir {
+			to = path.Join(last, path.Base(path.Clean(name)))
+		}
+		if _, err := c.FS.Lstat(c.abs(to)); err == nil && f.has("n") && c.name() != "ln" {
+			return nil
+		}
+		err := fn(name, to)
+		if err == nil && f.has("v") {
+			c.printf("'%s' -> '%s'\n", name, to)
+		}
+		return err
+	})
+}
+
+func cp(c *Call, f *flags) int {
+	return c.moves(f, func(from, to string) error {
+		info, err := c.FS.Stat(c.abs(from))
 		if err != nil {
 			return err
 		}
-		if info.IsDir() && !f.has("r") && !f.has("a") {
+		if info.IsDir() && !f.has("r", "a") {
 			return errors.New("-r not specified; omitting directory")
 		}
-		if dst, err := c.FS.Stat(c.abs(to[i])); err == nil {
-			if memfs.Same(info, dst) {
-				return errors.New("source and target are the same file")
-			}
-			if f.has("n") {
-				return nil
-			}
+		if there, err := c.FS.Stat(c.abs(to)); err == nil && memfs.Same(info, there) {
+			return errors.New("source and target are the same file")
 		}
-		src, dst := path.Clean(c.abs(name)), path.Clean(c.abs(to[i]))
+		src, dst := path.Clean(c.abs(from)), path.Clean(c.abs(to))
 		if info.IsDir() && strings.HasPrefix(dst+"/", src+"/") {
 			return errors.New("cannot copy a directory into itself")
 		}
-		if f.has("v") {
-			c.printf("'%s' -> '%s'\n", name, to[i])
-		}
-		return c.copy(src, dst, f.has("p") || f.has("a"))
+		return c.copy(src, dst, f.has("p", "a"))
 	})
 }
 
@@ -213,46 +163,17 @@ func (c *Call) copy(from, to string, keepTime bool) error {
 	return c.ctx.Err()
 }
 
-func mv(c *Call) int {
-	f, ok := c.flags("f|force n|no-clobber v|verbose t|target-directory: T|no-target-directory")
-	if !ok {
-		return 2
-	}
-	from, to, ok := c.targets(f)
-	if !ok {
-		return 1
-	}
-	i := -1
-	return c.all(from, 1, func(name string) error {
-		i++
-		if _, err := c.FS.Lstat(c.abs(to[i])); err == nil && f.has("n") {
-			return nil
-		}
-		err := c.FS.Rename(c.abs(name), c.abs(to[i]))
-		if err == nil && f.has("v") {
-			c.printf("renamed '%s' -> '%s'\n", name, to[i])
-		}
-		return err
-	})
+func mv(c *Call, f *flags) int {
+	return c.moves(f, func(from, to string) error { return c.FS.Rename(c.abs(from), c.abs(to)) })
 }
 
 // ln makes links; a hard one is a copy, as files here have one name.
-func ln(c *Call) int {
-	f, ok := c.flags("s|symbolic f|force n|no-dereference v|verbose t: T")
-	if !ok {
-		return 2
-	}
+func ln(c *Call, f *flags) int {
 	if len(f.args) == 1 {
 		f.args = append(f.args, ".")
 	}
-	from, to, ok := c.targets(f)
-	if !ok {
-		return 1
-	}
-	i := -1
-	return c.all(from, 1, func(name string) error {
-		i++
-		at := c.abs(to[i])
+	return c.moves(f, func(from, to string) error {
+		at := c.abs(to)
 		if _, err := c.FS.Lstat(at); err == nil {
 			if !f.has("f") {
 				return fs.ErrExist
@@ -262,33 +183,18 @@ func ln(c *Call) int {
 			}
 		}
 		if f.has("s") {
-			return c.FS.Symlink(name, at)
+			return c.FS.Symlink(from, at)
 		}
-		return c.copy(c.abs(name), at, true)
+		return c.copy(c.abs(from), at, true)
 	})
 }
 
-func touch(c *Call) int {
-	f, ok := c.flags("c|no-create a m d|date: t: r|reference: h")
-	if !ok {
-		return 2
-	}
-	when := c.Now()
-	var err error
-	switch {
-	case f.has("r"):
-		var info memfs.Info
-		info, err = c.FS.Stat(c.abs(f.str("r", "")))
-		when = info.ModTime()
-	case f.has("d"):
-		when, err = parseDate(f.str("d", ""), c.Now())
-	case f.has("t"):
-		when, err = parseStamp(f.str("t", ""), c.Now())
-	}
+func touch(c *Call, f *flags) int {
+	when, err := c.when(f)
 	if err != nil {
 		return c.usage("%s", why(err))
 	}
-	return c.all(f.args, 1, func(name string) error {
+	return c.all(f.args, func(name string) error {
 		if _, err := c.FS.Stat(c.abs(name)); errors.Is(err, fs.ErrNotExist) {
 			if f.has("c") {
 				return nil
@@ -301,10 +207,9 @@ func touch(c *Call) int {
 	})
 }
 
-func chmod(c *Call) int {
-	args := c.Args[1:]
-	recursive := false
-	for len(args) > 0 && (args[0] == "-R" || args[0] == "-f" || args[0] == "-v" || args[0] == "--") {
+func chmod(c *Call, f *flags) int {
+	args, recursive := f.args, false
+	for len(args) > 0 && (args[0] == "-R" || args[0] == "--") {
 		recursive = recursive || args[0] == "-R"
 		args = args[1:]
 	}
@@ -330,7 +235,7 @@ func chmod(c *Call) int {
 		}
 		return err
 	}
-	return c.all(args[1:], 1, func(name string) error { return set(c.abs(name)) })
+	return c.all(args[1:], func(name string) error { return set(c.abs(name)) })
 }
 
 // newMode applies "755" or "u+x,go=r" to a mode.
@@ -369,11 +274,7 @@ func newMode(spec string, old fs.FileMode) (fs.FileMode, error) {
 	return mode, nil
 }
 
-func basename(c *Call) int {
-	f, ok := c.flags("+a|multiple s|suffix: z|zero")
-	if !ok {
-		return 2
-	}
+func basename(c *Call, f *flags) int {
 	if len(f.args) == 0 {
 		return c.usage("missing operand")
 	}
@@ -391,61 +292,43 @@ func basename(c *Call) int {
 	return 0
 }
 
-func dirname(c *Call) int {
-	f, ok := c.flags("z|zero")
-	if !ok {
-		return 2
-	}
-	return c.all(f.args, 1, func(name string) error {
-		if trimmed := strings.TrimRight(name, "/"); trimmed != "" {
-			name = trimmed
+func dirname(c *Call, f *flags) int {
+	return c.all(f.args, func(name string) error {
+		trimmed := strings.TrimRight(name, "/")
+		at := strings.LastIndexByte(trimmed, '/')
+		dir := strings.TrimRight(trimmed[:max(at, 0)], "/")
+		if dir == "" {
+			dir = map[bool]string{true: "/", false: "."}[strings.HasPrefix(name, "/")]
 		}
-		at := strings.LastIndexByte(name, '/')
-		switch {
-		case at < 0:
-			name = "."
-		default:
-			if name = strings.TrimRight(name[:at], "/"); name == "" {
-				name = "/"
-			}
-		}
-		c.printf("%s\n", name)
+		c.printf("%s\n", dir)
 		return nil
 	})
 }
 
-// realpath also is readlink: both print where paths lead.
-func realpath(c *Call) int {
-	f, ok := c.flags("f|canonicalize e|canonicalize-existing m|canonicalize-missing n|no-newline s|no-symlinks q|quiet relative-to: L P z")
-	if !ok {
-		return 2
+func readlink(c *Call, f *flags) int {
+	if f.has("f", "e", "m") {
+		return realpath(c, f)
 	}
-	resolve := c.name() == "realpath" || f.has("f") || f.has("e") || f.has("m")
 	code := 0
 	for _, name := range f.args {
-		var out string
-		var err error
-		if resolve {
-			out, err = c.resolve(c.abs(name), f.has("m"), f.has("e"))
-		} else {
-			out, err = c.FS.Readlink(c.abs(name))
-		}
+		to, err := c.FS.Readlink(c.abs(name))
 		if err != nil {
-			if resolve && !f.has("q") && c.name() == "realpath" {
-				c.errorf("%s: %s", name, why(err))
-			}
 			code = 1
 			continue
 		}
-		if f.has("relative-to") {
-			out = relative(path.Clean(c.abs(f.str("relative-to", ""))), out)
-		}
-		c.printf("%s", out)
-		if !f.has("n") {
-			c.printf("\n")
-		}
+		c.printf("%s\n", to)
 	}
 	return code
+}
+
+func realpath(c *Call, f *flags) int {
+	return c.all(f.args, func(name string) error {
+		to, err := c.resolve(c.abs(name), f.has("m"), f.has("e"))
+		if err == nil {
+			c.printf("%s\n", to)
+		}
+		return err
+	})
 }
 
 // resolve follows all links of a path; unless missing is set, only its last
@@ -480,34 +363,15 @@ func (c *Call) resolve(name string, missing, exists bool) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// relative is the path from a directory to a target, both clean and absolute.
-func relative(from, to string) string {
-	a, b := strings.Split(from, "/"), strings.Split(to, "/")
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	out := path.Join(strings.Repeat("../", len(a)), path.Join(b...))
-	if out == "" {
-		return "."
-	}
-	return out
-}
-
-func pwd(c *Call) int {
+func pwd(c *Call, f *flags) int {
 	c.printf("%s\n", c.Dir)
 	return 0
 }
 
-func mktemp(c *Call) int {
-	f, ok := c.flags("d|directory u|dry-run q|quiet p|tmpdir? t suffix:")
-	if !ok {
-		return 2
-	}
+func mktemp(c *Call, f *flags) int {
 	name := "/tmp/tmp.XXXXXXXXXX"
 	if len(f.args) > 0 {
-		if name = f.args[0]; f.has("p") || f.has("t") {
-			name = path.Join("/tmp", name)
-		}
+		name = f.args[0]
 	}
 	stem := strings.TrimRight(name, "X")
 	width := len(name) - len(stem)
@@ -516,7 +380,7 @@ func mktemp(c *Call) int {
 	}
 	for n := c.Now().UnixNano() / 1000; ; n++ {
 		digits := fmt.Sprintf("%0*d", width, n)
-		try := stem + digits[len(digits)-width:] + f.str("suffix", "")
+		try := stem + digits[len(digits)-width:]
 		if _, err := c.FS.Lstat(c.abs(try)); err == nil {
 			continue
 		}
@@ -529,7 +393,7 @@ func mktemp(c *Call) int {
 			_, err = c.FS.Open(c.abs(try), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		}
 		if err != nil {
-			return c.usage("%s: %s", try, why(err))
+			return c.fail(try, err)
 		}
 		c.printf("%s\n", try)
 		return 0

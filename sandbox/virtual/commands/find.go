@@ -2,7 +2,6 @@ package commands
 
 import (
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -41,10 +40,10 @@ type findBatch struct {
 	names []string
 }
 
-func find(c *Call) int {
-	f := &findRun{c: c, args: c.Args[1:], max: 1000}
+func find(c *Call, given *flags) int {
+	f := &findRun{c: c, args: given.args, max: 1000}
 	var roots []string
-	for len(f.args) > 0 && (f.args[0] == "-L" || f.args[0] == "-P" || f.args[0] == "-H") {
+	for f.peek() == "-L" || f.peek() == "-P" {
 		f.args = f.args[1:]
 	}
 	for len(f.args) > 0 && f.args[0] != "(" && f.args[0] != "!" && !strings.HasPrefix(f.args[0], "-") {
@@ -53,27 +52,26 @@ func find(c *Call) int {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	expr := test(func(*found) bool { return true })
-	if len(f.args) > 0 {
-		var err error
-		if expr, err = f.or(); err == nil && len(f.args) > 0 {
-			err = fmt.Errorf("unexpected %q", f.args[0])
-		}
-		if err != nil {
-			return c.usage("%v", err)
-		}
+	if len(f.args) == 0 {
+		f.args = []string{"-true"}
+	}
+	expr, err := f.or()
+	if err == nil && len(f.args) > 0 {
+		err = fmt.Errorf("unexpected %q", f.args[0])
+	}
+	if err != nil {
+		return c.usage("%v", err)
 	}
 	for _, root := range roots {
 		info, err := c.FS.Lstat(c.abs(root))
 		if err != nil {
-			c.errorf("'%s': %s", root, why(err))
-			f.code = 1
+			f.code = c.fail(root, err)
 			continue
 		}
 		f.visit(&found{name: root, info: info}, expr)
 	}
 	for _, b := range f.batches {
-		if len(b.names) > 0 && !f.exec(slices.Concat(b.args, b.names)) {
+		if len(b.names) > 0 && c.spawn(slices.Concat(b.args, b.names)) != 0 {
 			f.code = 1
 		}
 	}
@@ -95,8 +93,7 @@ func (f *findRun) visit(x *found, expr test) {
 	if x.info.IsDir() && !x.prune && x.depth < f.max && !f.quit {
 		infos, err := f.c.FS.ReadDir(f.c.abs(x.name))
 		if err != nil {
-			f.c.errorf("'%s': %s", x.name, why(err))
-			f.code = 1
+			f.code = f.c.fail(x.name, err)
 		}
 		for _, info := range infos {
 			f.visit(&found{name: strings.TrimSuffix(x.name, "/") + "/" + info.Name(), depth: x.depth + 1, info: info}, expr)
@@ -107,32 +104,34 @@ func (f *findRun) visit(x *found, expr test) {
 	}
 }
 
+// peek returns the next argument, "" at the end.
+func (f *findRun) peek() string {
+	if len(f.args) == 0 {
+		return ""
+	}
+	return f.args[0]
+}
+
 func (f *findRun) or() (test, error) {
 	a, err := f.and()
-	for err == nil && len(f.args) > 0 && (f.args[0] == "-o" || f.args[0] == "-or") {
-		f.args = f.args[1:]
-		var b test
-		left := a
-		if b, err = f.and(); err == nil {
-			a = func(x *found) bool { return left(x) || b(x) }
-		}
+	if err != nil || f.peek() != "-o" && f.peek() != "-or" {
+		return a, err
 	}
-	return a, err
+	f.args = f.args[1:]
+	b, err := f.or()
+	return func(x *found) bool { return a(x) || b(x) }, err
 }
 
 func (f *findRun) and() (test, error) {
 	a, err := f.not()
-	for err == nil && len(f.args) > 0 && f.args[0] != "-o" && f.args[0] != "-or" && f.args[0] != ")" {
-		if f.args[0] == "-a" || f.args[0] == "-and" {
-			f.args = f.args[1:]
-		}
-		var b test
-		left := a
-		if b, err = f.not(); err == nil {
-			a = func(x *found) bool { return left(x) && b(x) }
-		}
+	if next := f.peek(); err != nil || next == "" || next == "-o" || next == "-or" || next == ")" {
+		return a, err
 	}
-	return a, err
+	if f.peek() == "-a" || f.peek() == "-and" {
+		f.args = f.args[1:]
+	}
+	b, err := f.and()
+	return func(x *found) bool { return a(x) && b(x) }, err
 }
 
 func (f *findRun) not() (test, error) {
@@ -185,9 +184,9 @@ func (f *findRun) primary(name string) (test, error) {
 			}
 			return x.info.Mode().IsRegular() && x.info.Size() == 0
 		}, nil
-	case "-print", "-print0", "-prune", "-quit", "-delete", "-ls":
+	case "-print", "-print0", "-prune", "-quit", "-delete":
 		return f.action(name), nil
-	case "-exec", "-execdir", "-ok":
+	case "-exec":
 		return f.execAction()
 	}
 	arg, err := f.next("argument of " + name)
@@ -229,21 +228,6 @@ func (f *findRun) primary(name string) (test, error) {
 		}
 		cmp, err := compared(arg)
 		return func(x *found) bool { return cmp(int64(f.c.Now().Sub(x.info.ModTime()) / unit)) }, err
-	case "-perm":
-		mode, err := strconv.ParseUint(strings.TrimLeft(arg, "-/"), 8, 32)
-		return func(x *found) bool {
-			got := uint64(x.info.Mode().Perm())
-			switch arg[0] {
-			case '-':
-				return got&mode == mode
-			case '/':
-				return got&mode != 0
-			}
-			return got == mode
-		}, err
-	case "-printf":
-		f.acts = true
-		return func(x *found) bool { f.printf(arg, x); return true }, nil
 	}
 	return nil, fmt.Errorf("unsupported %s", name)
 }
@@ -291,8 +275,6 @@ func (f *findRun) action(name string) test {
 			f.c.printf("%s\n", x.name)
 		case "-print0":
 			f.c.printf("%s\x00", x.name)
-		case "-ls":
-			f.c.printf("%s %8d %s %s\n", modeString(x.info.Mode()), x.info.Size(), x.info.ModTime().UTC().Format("Jan _2 15:04"), x.name)
 		case "-prune":
 			x.prune = true
 		case "-quit":
@@ -302,8 +284,7 @@ func (f *findRun) action(name string) test {
 				return true
 			}
 			if err := f.c.FS.Remove(f.c.abs(x.name)); err != nil {
-				f.c.errorf("cannot delete '%s': %s", x.name, why(err))
-				f.code = 1
+				f.code = f.c.fail(x.name, err)
 				return false
 			}
 		}
@@ -321,11 +302,7 @@ func (f *findRun) execAction() (test, error) {
 			return nil, err
 		case arg == ";" && len(args) > 0:
 			return func(x *found) bool {
-				with := slices.Clone(args)
-				for i := range with {
-					with[i] = strings.ReplaceAll(with[i], "{}", x.name)
-				}
-				return f.exec(with)
+				return f.c.spawn(replaceAll(args, "{}", x.name)) == 0
 			}, nil
 		case arg == "+" && len(args) > 1 && args[len(args)-1] == "{}":
 			b := &findBatch{args: args[:len(args)-1]}
@@ -333,44 +310,5 @@ func (f *findRun) execAction() (test, error) {
 			return func(x *found) bool { b.names = append(b.names, x.name); return true }, nil
 		}
 		args = append(args, arg)
-	}
-}
-
-func (f *findRun) exec(args []string) bool {
-	_ = f.c.out.Flush()
-	sub := *f.c
-	sub.Args, sub.Stdin = args, strings.NewReader("")
-	return f.c.Exec(f.c.ctx, sub) == 0
-}
-
-// printf writes a -printf format.
-func (f *findRun) printf(format string, x *found) {
-	format, _ = unescape(format, false)
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
-			_, _ = io.WriteString(f.c.out, format[i:i+1])
-			continue
-		}
-		i++
-		switch format[i] {
-		case 'p':
-			f.c.printf("%s", x.name)
-		case 'f':
-			f.c.printf("%s", path.Base(x.name))
-		case 'h':
-			f.c.printf("%s", path.Dir(x.name))
-		case 's':
-			f.c.printf("%d", x.info.Size())
-		case 'd':
-			f.c.printf("%d", x.depth)
-		case 'm':
-			f.c.printf("%o", x.info.Mode().Perm())
-		case 'y':
-			f.c.printf("%s", typeLetter(x.info.Mode()))
-		case '%':
-			f.c.printf("%%")
-		default:
-			f.c.printf("%%%c", format[i])
-		}
 	}
 }

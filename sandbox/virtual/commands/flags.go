@@ -6,102 +6,126 @@ import (
 	"strings"
 )
 
+// raw stands for the flags of a command that reads its arguments itself.
+const raw = "raw"
+
 // flags are the parsed options of a call, under the first name of each.
 type flags struct {
 	vals map[string][]string
 	args []string // operands
 }
 
-// flags parses options. spec lists them, separated by spaces: "n|number" is a
-// switch with a long name, "A:" takes a value, "i?" takes one only if attached.
-// A leading "+" ends options at the first operand. A bad option is reported.
-func (c *Call) flags(spec string) (*flags, bool) {
+// parseFlags parses options. spec lists them, separated by spaces: "n|number"
+// is a switch with a long name, "A:" takes a value, "n#" a number, "arg;" two
+// values, "i?" takes one only if attached. A leading "+" ends options at the
+// first operand, which may be a negative number; a leading "-" lets -5 stand
+// for -n5.
+func parseFlags(spec string, args []string) (*flags, error) {
 	f := &flags{vals: map[string][]string{}}
+	if spec == raw {
+		f.args = args
+		return f, nil
+	}
 	rest, inOrder := strings.CutPrefix(spec, "+")
+	rest, numbers := strings.CutPrefix(rest, "-")
 	known := map[string]string{} // name -> key and kind
 	for item := range strings.FieldsSeq(rest) {
-		kind := ""
-		if strings.HasSuffix(item, ":") || strings.HasSuffix(item, "?") {
-			item, kind = item[:len(item)-1], item[len(item)-1:]
-		}
-		names := strings.Split(item, "|")
+		bare := strings.TrimRight(item, ":#;?")
+		names := strings.Split(bare, "|")
 		for _, n := range names {
-			known[n] = names[0] + kind
+			known[n] = names[0] + item[len(bare):]
 		}
 	}
-	args := c.Args[1:]
 	for len(args) > 0 {
 		arg := args[0]
 		args = args[1:]
-		switch {
-		case arg == "--":
-			f.args = append(f.args, args...)
-			return f, true
-		case len(arg) < 2 || arg[0] != '-':
-			f.args = append(f.args, arg)
-			if inOrder {
-				f.args = append(f.args, args...)
-				return f, true
+		option := len(arg) > 1 && arg[0] == '-'
+		number := option && arg[1] >= '0' && arg[1] <= '9' && known[arg[1:2]] == ""
+		if arg == "--" || inOrder && (!option || number) {
+			if arg != "--" {
+				f.args = append(f.args, arg)
 			}
-			continue
+			f.args = append(f.args, args...)
+			return f, nil
 		}
-		var bad string
-		if strings.HasPrefix(arg, "--") {
-			args, bad = f.long(known, arg[2:], args)
-		} else {
-			args, bad = f.short(known, arg[1:], args)
+		var err error
+		switch {
+		case !option:
+			f.args = append(f.args, arg)
+		case arg[1] == '-':
+			args, err = f.long(known, arg[2:], args)
+		case number && numbers:
+			f.vals["n"] = append(f.vals["n"], arg[1:])
+		default:
+			args, err = f.short(known, arg[1:], args)
 		}
-		if bad != "" {
-			c.errorf("%s", bad)
-			return nil, false
+		if err != nil {
+			return nil, err
 		}
 	}
-	return f, true
+	return f, nil
 }
 
-func (f *flags) long(known map[string]string, arg string, args []string) (rest []string, bad string) {
+func (f *flags) long(known map[string]string, arg string, args []string) (rest []string, err error) {
 	name, val, attached := strings.Cut(arg, "=")
 	key, ok := known[name]
 	if !ok || len(name) == 1 {
-		return args, "unsupported option --" + name
+		return args, fmt.Errorf("unsupported option --%s", name)
 	}
-	switch kind := key[len(key)-1]; {
-	case kind == ':' && !attached && len(args) == 0:
-		return args, "option --" + name + " needs a value"
-	case kind == ':' && !attached:
-		val, args = args[0], args[1:]
-	case kind != ':' && kind != '?' && attached:
-		return args, "option --" + name + " takes no value"
+	kind := key[len(key)-1]
+	if attached && strings.IndexByte(":#?", kind) < 0 {
+		return args, fmt.Errorf("option --%s takes no value", name)
 	}
-	key = strings.TrimRight(key, ":?")
-	f.vals[key] = append(f.vals[key], val)
-	return args, ""
+	if kind == ';' && len(args) > 1 {
+		val, args = args[0]+"\x00"+args[1], args[2:]
+		attached = true
+	}
+	return f.set("--"+name, key, val, attached, args)
 }
 
-func (f *flags) short(known map[string]string, cluster string, args []string) (rest []string, bad string) {
-	for i := 0; i < len(cluster); i++ {
+func (f *flags) short(known map[string]string, cluster string, args []string) (rest []string, err error) {
+	for i := 0; i < len(cluster) && err == nil; i++ {
 		name, val := cluster[i:i+1], ""
 		key, ok := known[name]
 		if !ok {
-			return args, "unsupported option -" + name
+			return args, fmt.Errorf("unsupported option -%s", name)
 		}
-		kind := key[len(key)-1]
-		if kind == ':' || kind == '?' {
+		if strings.IndexByte(":#?", key[len(key)-1]) >= 0 {
 			val, i = cluster[i+1:], len(cluster)
-			if kind == ':' && val == "" {
-				if len(args) == 0 {
-					return args, "option -" + name + " needs a value"
-				}
-				val, args = args[0], args[1:]
-			}
 		}
-		key = strings.TrimRight(key, ":?")
-		f.vals[key] = append(f.vals[key], val)
+		args, err = f.set("-"+name, key, val, val != "", args)
 	}
-	return args, ""
+	return args, err
 }
 
-func (f *flags) has(key string) bool { return len(f.vals[key]) > 0 }
+// set adds an option with its value, which may be the next argument.
+func (f *flags) set(name, key, val string, attached bool, args []string) (rest []string, err error) {
+	kind := key[len(key)-1]
+	key = strings.TrimRight(key, ":#;?")
+	if !attached && strings.IndexByte(":#;", kind) >= 0 {
+		if len(args) == 0 || kind == ';' {
+			return args, fmt.Errorf("option %s needs a value", name)
+		}
+		val, args = args[0], args[1:]
+	}
+	if kind == '#' {
+		if n, err := strconv.Atoi(val); err != nil || n < 0 {
+			return args, fmt.Errorf("option %s needs a number, not '%s'", name, val)
+		}
+	}
+	f.vals[key] = append(f.vals[key], val)
+	return args, nil
+}
+
+// has reports whether any of some options was given.
+func (f *flags) has(keys ...string) bool {
+	for _, key := range keys {
+		if len(f.vals[key]) > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // str returns the last value of an option.
 func (f *flags) str(key, missing string) string {
@@ -111,21 +135,13 @@ func (f *flags) str(key, missing string) string {
 	return missing
 }
 
-// num is str for a number; ok is false if it is none.
-func (f *flags) num(key string, missing int) (n int, ok bool) {
+// num returns the value of an option of kind #.
+func (f *flags) num(key string, missing int) int {
 	if !f.has(key) {
-		return missing, true
+		return missing
 	}
-	n, err := strconv.Atoi(f.str(key, ""))
-	return n, err == nil
-}
-
-// dashNumber turns a leading "-5" into "-n5".
-func dashNumber(args []string, option string) []string {
-	if len(args) > 1 && len(args[1]) > 1 && args[1][0] == '-' && args[1][1] >= '0' && args[1][1] <= '9' {
-		return append([]string{args[0], option + args[1][1:]}, args[2:]...)
-	}
-	return args
+	n, _ := strconv.Atoi(f.str(key, "")) // parseFlags tried it
+	return n
 }
 
 // Bounds of a program in any of the languages here.

@@ -20,20 +20,13 @@ type grepRun struct {
 	found, failed bool
 }
 
-func grep(c *Call) int {
-	f, ok := c.flags("i|ignore-case y|no-ignore-case v|invert-match n|line-number c|count l|files-with-matches L|files-without-match " +
-		"o|only-matching r|recursive R|dereference-recursive w|word-regexp x|line-regexp q|quiet|silent s|no-messages " +
-		"h|no-filename H|with-filename E|extended-regexp F|fixed-strings G|basic-regexp P|perl-regexp a|text " +
-		"e|regexp: f|file: A|after-context: B|before-context: C|context: m|max-count: include: exclude: exclude-dir: " +
-		"color|colour? line-buffered I Z|null")
-	if !ok {
-		return 2
-	}
-	g := &grepRun{c: c, f: f, most: -1}
+func grep(c *Call, f *flags) int {
+	both := f.num("C", 0)
+	g := &grepRun{c: c, f: f, before: f.num("B", both), after: f.num("A", both), most: f.num("m", -1)}
 	if code := g.prepare(); code != 0 {
 		return code
 	}
-	recursive := f.has("r") || f.has("R")
+	recursive := f.has("r", "R")
 	files := f.args
 	bare := len(files) == 0 && recursive
 	if bare {
@@ -74,17 +67,13 @@ func (g *grepRun) prepare() int {
 	}
 	patterns := f.vals["e"]
 	for _, file := range f.vals["f"] {
-		r, err := c.open(file)
-		if err != nil {
-			return c.usage("%s: %s", file, why(err))
-		}
-		data, err := slurp(r)
+		data, err := c.load(file)
 		if err != nil {
 			return c.usage("%s: %s", file, why(err))
 		}
 		patterns = append(patterns, splitLines(data)...)
 	}
-	if !f.has("e") && !f.has("f") {
+	if !f.has("e", "f") {
 		if len(f.args) == 0 {
 			return c.usage("no pattern")
 		}
@@ -113,14 +102,6 @@ func (g *grepRun) prepare() int {
 	}
 	if as != perl {
 		g.re.Longest()
-	}
-	both, ok1 := f.num("C", 0)
-	var ok2, ok3, ok4 bool
-	g.before, ok2 = f.num("B", both)
-	g.after, ok3 = f.num("A", both)
-	g.most, ok4 = f.num("m", -1)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return c.usage("not a number")
 	}
 	return 0
 }
@@ -202,7 +183,7 @@ func (g *grepRun) search(file string, r io.Reader) error {
 	}
 	var held [][]byte // lines that may become context before a match
 	number, last, left := 0, 0, 0
-	err := lines(r, '\n', func(line []byte, _ bool) error {
+	err := lines(r, func(line []byte, _ bool) error {
 		number++
 		if !binary && !f.has("a") && bytes.IndexByte(line, 0) >= 0 {
 			binary = true
@@ -210,7 +191,7 @@ func (g *grepRun) search(file string, r io.Reader) error {
 		spans := g.match(line)
 		if (len(spans) > 0) == f.has("v") || g.most >= 0 && count >= g.most {
 			switch {
-			case f.has("c") || f.has("l") || f.has("L") || f.has("o") || f.has("q"):
+			case f.has("c", "l", "L", "o", "q"):
 			case left > 0:
 				left--
 				last = number
@@ -228,7 +209,7 @@ func (g *grepRun) search(file string, r io.Reader) error {
 		count++
 		g.found = g.found || !f.has("L")
 		switch {
-		case f.has("q") || f.has("l") || f.has("L"):
+		case f.has("q", "l", "L"):
 			return errStop
 		case f.has("c"):
 			return nil
@@ -274,7 +255,7 @@ func (g *grepRun) total(file string, count int) {
 	case f.has("l") && count > 0, f.has("L") && count == 0:
 		g.found = true
 		c.printf("%s%s", file, map[bool]string{true: "\x00", false: "\n"}[f.has("Z")])
-	case f.has("l") || f.has("L"):
+	case f.has("l", "L"):
 	case f.has("c"):
 		if g.names {
 			c.printf("%s:", file)

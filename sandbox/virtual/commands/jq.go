@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -11,34 +12,16 @@ import (
 )
 
 // jq runs gojq. As there, keys of objects come sorted.
-func jq(c *Call) int {
-	c.Args = jqArgs(c.Args)
-	f, ok := c.flags("r|raw-output j|join-output a|ascii-output c|compact-output n|null-input s|slurp R|raw-input e|exit-status " +
-		"S|sort-keys C|color-output M|monochrome-output tab indent: f|from-file: arg: argjson: slurpfile: rawfile: args jsonargs unbuffered")
+func jq(c *Call, f *flags) int {
+	if !f.has("f") && len(f.args) == 0 {
+		f.args = []string{"."}
+	}
+	src, ok := c.program(f, "", false)
 	if !ok {
 		return 2
 	}
 	vars, values, err := c.jqVars(f)
 	if err != nil {
-		return c.usage("%v", err)
-	}
-	src := ""
-	if f.has("f") {
-		r, err := c.open(f.str("f", ""))
-		var data []byte
-		if err == nil {
-			data, err = slurp(r)
-		}
-		if err != nil {
-			return c.usage("%s: %s", f.str("f", ""), why(err))
-		}
-		src = string(data)
-	} else if len(f.args) > 0 {
-		src, f.args = f.args[0], f.args[1:]
-	} else {
-		src = "."
-	}
-	if err := CheckSource(src); err != nil {
 		return c.usage("%v", err)
 	}
 	query, err := gojq.Parse(src)
@@ -47,7 +30,7 @@ func jq(c *Call) int {
 		return 3
 	}
 	in := &jqInputs{c: c, f: f, names: f.args}
-	if f.has("args") || f.has("jsonargs") {
+	if f.has("args") {
 		in.names = nil
 	}
 	code, err := gojq.Compile(query, gojq.WithVariables(vars), gojq.WithInputIter(in), gojq.WithEnvironLoader(c.Env))
@@ -55,31 +38,11 @@ func jq(c *Call) int {
 		c.errorf("compile error: %v", err)
 		return 3
 	}
-	j := &jqRun{c: c, f: f, indent: "  "}
-	if n, ok := f.num("indent", 2); ok && n >= 0 && n <= 8 {
-		j.indent = strings.Repeat(" ", n)
-	}
+	j := &jqRun{c: c, f: f, indent: strings.Repeat(" ", min(f.num("indent", 2), 8))}
 	if f.has("tab") {
 		j.indent = "\t"
 	}
 	return j.run(code, in, values)
-}
-
-// jqArgs joins the two words after --arg and the like.
-func jqArgs(args []string) []string {
-	var out []string
-	for i := 0; i < len(args); i++ {
-		switch args[i] {
-		case "--arg", "--argjson", "--slurpfile", "--rawfile":
-			if i+2 < len(args) {
-				out = append(out, args[i]+"="+args[i+1]+"\x00"+args[i+2])
-				i += 2
-				continue
-			}
-		}
-		out = append(out, args[i])
-	}
-	return out
 }
 
 // jqVars reads the named and positional arguments.
@@ -89,55 +52,40 @@ func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 		names, values = append(names, "$"+name), append(values, v)
 		named[name] = v
 	}
-	for _, kind := range []string{"arg", "argjson", "slurpfile", "rawfile"} {
+	for _, pair := range f.vals["arg"] {
+		name, text, _ := strings.Cut(pair, "\x00")
+		add(name, text)
+	}
+	for _, pair := range f.vals["argjson"] {
+		name, text, _ := strings.Cut(pair, "\x00")
+		all, err := decodeAll(text)
+		if err != nil || len(all) != 1 {
+			return nil, nil, fmt.Errorf("--argjson %s: not one JSON value", name)
+		}
+		add(name, all[0])
+	}
+	for _, kind := range []string{"slurpfile", "rawfile"} {
 		for _, pair := range f.vals[kind] {
-			name, text, _ := strings.Cut(pair, "\x00")
-			var v any = text
-			if kind == "slurpfile" || kind == "rawfile" {
-				data, err := c.FS.ReadFile(c.abs(text))
-				if err != nil {
-					return nil, nil, err
-				}
-				text, v = string(data), string(data)
+			name, file, _ := strings.Cut(pair, "\x00")
+			data, err := c.load(file)
+			var v any = string(data)
+			if err == nil && kind == "slurpfile" {
+				v, err = decodeAll(string(data))
 			}
-			switch kind {
-			case "argjson":
-				if v, err = decodeJSON(text); err != nil {
-					return nil, nil, err
-				}
-			case "slurpfile":
-				if v, err = decodeAll(text); err != nil {
-					return nil, nil, err
-				}
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %s", file, why(err))
 			}
 			add(name, v)
 		}
 	}
 	positional := []any{}
-	if (f.has("args") || f.has("jsonargs")) && len(f.args) > 1 {
-		for _, arg := range f.args[1:] {
-			var v any = arg
-			if f.has("jsonargs") {
-				if v, err = decodeJSON(arg); err != nil {
-					return nil, nil, err
-				}
-			}
-			positional = append(positional, v)
+	if f.has("args") {
+		for _, arg := range f.args {
+			positional = append(positional, arg)
 		}
 	}
 	add("ARGS", map[string]any{"named": named, "positional": positional})
 	return names, values, nil
-}
-
-func decodeJSON(s string) (any, error) {
-	all, err := decodeAll(s)
-	if err == nil && len(all) != 1 {
-		err = errors.New("not one JSON value")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return all[0], nil
 }
 
 func decodeAll(s string) ([]any, error) {
@@ -162,7 +110,6 @@ type jqInputs struct {
 	names []string
 	began bool
 	rest  []any
-	raw   string
 	dec   *json.Decoder
 	code  int
 }
@@ -286,16 +233,13 @@ func (j *jqRun) print(v any) error {
 	if j.f.has("j") {
 		end = ""
 	}
-	if s, ok := v.(string); ok && (j.f.has("r") || j.f.has("j")) {
+	if s, ok := v.(string); ok && j.f.has("r", "j") {
 		_, err := io.WriteString(j.c.out, s+end)
 		return err
 	}
 	data, err := gojq.Marshal(v)
 	if err != nil {
 		return err
-	}
-	if j.f.has("a") {
-		data = asciiJSON(data)
 	}
 	if !j.f.has("c") && j.indent != "" {
 		var b bytes.Buffer
@@ -306,27 +250,4 @@ func (j *jqRun) print(v any) error {
 	}
 	_, err = j.c.out.Write(append(data, end...))
 	return err
-}
-
-// asciiJSON escapes what is not ASCII.
-func asciiJSON(data []byte) []byte {
-	var b strings.Builder
-	for _, r := range string(data) {
-		switch {
-		case r < 0x80:
-			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			b.WriteString(hexEscape(0xd800 + r>>10))
-			b.WriteString(hexEscape(0xdc00 + r&0x3ff))
-		default:
-			b.WriteString(hexEscape(r))
-		}
-	}
-	return []byte(b.String())
-}
-
-func hexEscape(r rune) string {
-	const digits = "0123456789abcdef"
-	return `\u` + string([]byte{digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15]})
 }

@@ -7,8 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/itchyny/timefmt-go"
+	"time"
 
 	"github.com/heddlehq/heddle/sandbox/virtual/memfs"
 )
@@ -19,11 +18,7 @@ type entry struct {
 	info       memfs.Info
 }
 
-func ls(c *Call) int {
-	f, ok := c.flags("1 a|all A|almost-all l h|human-readable R|recursive t S r|reverse d|directory F|classify p i s n g o U G C x color? full-time group-directories-first")
-	if !ok {
-		return 2
-	}
+func ls(c *Call, f *flags) int {
 	if len(f.args) == 0 {
 		f.args = []string{"."}
 	}
@@ -72,7 +67,7 @@ func (c *Call) listDir(f *flags, d entry) {
 	}
 	blocks := int64(0)
 	for _, info := range infos {
-		if f.has("a") || f.has("A") || !strings.HasPrefix(info.Name(), ".") {
+		if f.has("a", "A") || !strings.HasPrefix(info.Name(), ".") {
 			kids = append(kids, entry{info.Name(), path.Join(d.path, info.Name()), info})
 			blocks += blocksOf(info)
 		}
@@ -120,9 +115,6 @@ func arrange(f *flags, entries []entry) {
 		if f.has("r") {
 			by = -by
 		}
-		if f.has("group-directories-first") && a.info.IsDir() != b.info.IsDir() {
-			by = map[bool]int{true: -1, false: 1}[a.info.IsDir()]
-		}
 		return by
 	})
 }
@@ -141,29 +133,27 @@ func (c *Call) list(f *flags, entries []entry) {
 	for _, e := range entries {
 		name := e.show
 		switch m := e.info.Mode(); {
-		case (f.has("F") || f.has("p")) && m.IsDir():
+		case f.has("F", "p") && m.IsDir():
 			name += "/"
 		case f.has("F") && m&fs.ModeSymlink != 0 && !f.has("l"):
 			name += "@"
 		case f.has("F") && m.IsRegular() && m&0o111 != 0:
 			name += "*"
 		}
-		if f.has("l") || f.has("n") || f.has("g") || f.has("o") {
+		if f.has("l") {
 			if to, err := c.FS.Readlink(e.path); err == nil && e.info.Mode()&fs.ModeSymlink != 0 {
 				name += " -> " + to
 			}
-			c.printf("%s 1 user user %*s %s ", modeString(e.info.Mode()), width, size(e), c.listTime(f, e.info))
+			c.printf("%s 1 user user %*s %s ", modeString(e.info.Mode()), width, size(e), c.listTime(e.info))
 		}
 		c.printf("%s\n", name)
 	}
 }
 
-func (c *Call) listTime(f *flags, i memfs.Info) string {
+func (c *Call) listTime(i memfs.Info) string {
+	const halfYear = 182 * 24 * time.Hour
 	at := i.ModTime().UTC()
-	switch age := c.Now().Sub(at); {
-	case f.has("full-time"):
-		return at.Format("2006-01-02 15:04:05.000000000 -0700")
-	case age > 182*24*60*60*1e9 || age < -60*60*1e9:
+	if age := c.Now().Sub(at); age > halfYear || age < -time.Hour {
 		return at.Format("Jan _2  2006")
 	}
 	return at.Format("Jan _2 15:04")
@@ -195,12 +185,8 @@ func human(n int64) string {
 	return fmt.Sprintf("%d%c", int64(v+0.999999), "KMGTP"[unit])
 }
 
-func stat(c *Call) int {
-	f, ok := c.flags("c|format: printf: L|dereference t f")
-	if !ok {
-		return 2
-	}
-	return c.all(f.args, 1, func(name string) error {
+func stat(c *Call, f *flags) int {
+	return c.all(f.args, func(name string) error {
 		info, err := c.FS.Lstat(c.abs(name))
 		if f.has("L") {
 			info, err = c.FS.Stat(c.abs(name))
@@ -208,21 +194,19 @@ func stat(c *Call) int {
 		if err != nil {
 			return err
 		}
-		format := "  File: %n\n  Size: %s\tBlocks: %b\t%F\nAccess: (0%a/%A)  Uid: ( 1000/    user)   Gid: ( 1000/    user)\nModify: %y\n"
-		switch {
-		case f.has("c"):
-			format = f.str("c", "") + "\n"
-		case f.has("printf"):
-			format, _ = unescape(f.str("printf", ""), false)
+		format := "  File: %n\n  Size: %s\t%F\nAccess: (0%a/%A)  Uid: ( 1000/    user)   Gid: ( 1000/    user)\nModify: %y"
+		if f.has("c") {
+			format = f.str("c", "")
 		}
 		for i := 0; i < len(format); i++ {
 			if format[i] == '%' && i+1 < len(format) {
 				i++
 				c.printf("%s", statField(format[i], name, info))
 			} else {
-				c.printf("%c", format[i])
+				_ = c.out.WriteByte(format[i])
 			}
 		}
+		c.printf("\n")
 		return nil
 	})
 }
@@ -234,10 +218,6 @@ func statField(verb byte, name string, i memfs.Info) string {
 		return name
 	case 's':
 		return fmt.Sprint(i.Size())
-	case 'b':
-		return fmt.Sprint(blocksOf(i) * 2)
-	case 'B':
-		return "512"
 	case 'a':
 		return fmt.Sprintf("%o", i.Mode().Perm())
 	case 'A':
@@ -247,34 +227,23 @@ func statField(verb byte, name string, i memfs.Info) string {
 			return "regular empty file"
 		}
 		return kinds[typeLetter(i.Mode())]
-	case 'Y', 'X', 'Z', 'W':
+	case 'Y':
 		return fmt.Sprint(i.ModTime().Unix())
-	case 'y', 'x', 'z', 'w':
+	case 'y':
 		return i.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700")
 	case 'U', 'G':
 		return "user"
-	case 'u', 'g':
-		return "1000"
-	case 'h':
-		return "1"
 	case '%':
 		return "%"
 	}
 	return "?"
 }
 
-func du(c *Call) int {
-	f, ok := c.flags("s|summarize h|human-readable a|all b|bytes c|total k m d|max-depth:")
-	if !ok {
-		return 2
-	}
+func du(c *Call, f *flags) int {
 	if len(f.args) == 0 {
 		f.args = []string{"."}
 	}
-	depth, ok := f.num("d", 1000)
-	if !ok {
-		return c.usage("bad depth")
-	}
+	depth := f.num("d", 1000)
 	if f.has("s") {
 		depth = 0
 	}
@@ -284,8 +253,6 @@ func du(c *Call) int {
 			c.printf("%s\t%s\n", human(n), name)
 		case f.has("b"):
 			c.printf("%d\t%s\n", n, name)
-		case f.has("m"):
-			c.printf("%d\t%s\n", (n+1<<20-1)>>20, name)
 		default:
 			c.printf("%d\t%s\n", (n+1023)/1024, name)
 		}
@@ -308,7 +275,7 @@ func du(c *Call) int {
 		return n
 	}
 	total := int64(0)
-	code := c.all(f.args, 1, func(name string) error {
+	code := c.all(f.args, func(name string) error {
 		info, err := c.FS.Lstat(c.abs(name))
 		if err == nil {
 			total += sum(name, info, 0)
@@ -319,48 +286,4 @@ func du(c *Call) int {
 		say(total, "total")
 	}
 	return code
-}
-
-func date(c *Call) int {
-	format, when, args := "%a %b %e %H:%M:%S %Z %Y", c.Now().UTC(), c.Args
-	for i, arg := range args { // -I takes its value attached only
-		if arg == "-Iseconds" || arg == "--iso-8601=seconds" {
-			args[i], format = "-u", "%Y-%m-%dT%H:%M:%S+00:00"
-		}
-	}
-	f, ok := c.flags("u|utc|universal d|date: I|iso-8601? R|rfc-email r|reference: s:")
-	if !ok {
-		return 2
-	}
-	var err error
-	switch {
-	case f.has("s"):
-		return c.usage("the clock cannot be set")
-	case f.has("d"):
-		when, err = parseDate(f.str("d", ""), when)
-	case f.has("r"):
-		var info memfs.Info
-		info, err = c.FS.Stat(c.abs(f.str("r", "")))
-		when = info.ModTime().UTC()
-	}
-	if err != nil {
-		c.errorf("%s", why(err))
-		return 1
-	}
-	switch {
-	case f.has("I"):
-		format = "%Y-%m-%d"
-	case f.has("R"):
-		format = "%a, %d %b %Y %H:%M:%S +0000"
-	}
-	for _, arg := range f.args {
-		if !strings.HasPrefix(arg, "+") {
-			return c.usage("unexpected '%s'", arg)
-		}
-		format = arg[1:]
-	}
-	format = strings.ReplaceAll(format, "%N", fmt.Sprintf("%09d", when.Nanosecond()))
-	format = strings.ReplaceAll(format, "%3N", fmt.Sprintf("%03d", when.Nanosecond()/1e6))
-	c.printf("%s\n", timefmt.Format(when, format))
-	return 0
 }

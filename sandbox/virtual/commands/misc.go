@@ -10,32 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-func echo(c *Call) int {
-	args, newline, escapes := c.Args[1:], true, false
+func echo(c *Call, f *flags) int {
+	args, newline, escapes := f.args, true, false
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
 		for _, o := range args[0][1:] {
-			switch o {
-			case 'n':
-				newline = false
-			case 'e':
-				escapes = true
-			case 'E':
-				escapes = false
-			}
+			newline = newline && o != 'n'
+			escapes = o == 'e' || escapes && o != 'E'
 		}
 		args = args[1:]
 	}
 	s := strings.Join(args, " ")
 	if escapes {
 		var stop bool
-		if s, stop = unescape(s, true); stop {
-			newline = false
-		}
+		s, stop = unescape(s, true)
+		newline = newline && !stop
 	}
-	c.printf("%s", s)
-	if newline {
-		c.printf("\n")
-	}
+	c.line([]byte(s), newline)
 	return 0
 }
 
@@ -113,8 +103,8 @@ func lower(c byte) byte {
 
 // printf formats as the shell's does: the format is used again while there are
 // arguments.
-func printf(c *Call) int {
-	args := c.Args[1:]
+func printf(c *Call, f *flags) int {
+	args := f.args
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
@@ -222,7 +212,7 @@ func (p *printfRun) verb(spec string, verb byte) (stop bool) {
 	}
 	switch verb {
 	case 's':
-		p.c.printf(strings.ReplaceAll(spec, "0", "0")+"s", p.next())
+		p.c.printf(spec+"s", p.next())
 	case 'b':
 		text, end := unescape(p.next(), true)
 		p.c.printf(spec+"s", text)
@@ -276,36 +266,20 @@ func quoteWord(s string) string {
 	return b.String()
 }
 
-func seq(c *Call) int {
-	var format, sep string
-	sep = "\n"
-	equal := false
-	args := c.Args[1:]
-	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.IndexByte("wsf", args[0][1]) >= 0 {
-		switch {
-		case args[0] == "-w":
-			equal = true
-		case len(args[0]) > 2 && args[0][1] == 's':
-			sep = args[0][2:]
-		case len(args) < 2:
-			return c.usage("option %s needs a value", args[0])
-		case args[0] == "-s":
-			sep, args = args[1], args[1:]
-		case args[0] == "-f":
-			format, args = args[1], args[1:]
-		}
-		args = args[1:]
-	}
-	if len(args) < 1 || len(args) > 3 {
+func seq(c *Call, f *flags) int {
+	if len(f.args) < 1 || len(f.args) > 3 {
 		return c.usage("one to three numbers are needed")
 	}
 	nums, decimals := []float64{}, 0
-	for _, arg := range args {
+	for i, arg := range f.args {
 		v, err := strconv.ParseFloat(arg, 64)
 		if err != nil {
 			return c.usage("invalid number '%s'", arg)
 		}
 		nums = append(nums, v)
+		if _, fraction, _ := strings.Cut(arg, "."); i == 0 || i < len(f.args)-1 {
+			decimals = max(decimals, len(fraction))
+		}
 	}
 	first, step, last := 1.0, 1.0, nums[len(nums)-1]
 	if len(nums) > 1 {
@@ -314,44 +288,37 @@ func seq(c *Call) int {
 	if len(nums) > 2 {
 		step = nums[1]
 	}
-	for _, arg := range args[:max(1, len(args)-1)] {
-		if _, fraction, ok := strings.Cut(arg, "."); ok {
-			decimals = max(decimals, len(fraction))
-		}
-	}
 	if step == 0 {
 		return c.usage("the step must not be 0")
 	}
-	if format == "" {
-		format = fmt.Sprintf("%%.%df", decimals)
-		if equal {
-			width := max(len(fmt.Sprintf(format, first)), len(fmt.Sprintf(format, last)))
-			format = fmt.Sprintf("%%0%d.%df", width, decimals)
+	format := fmt.Sprintf("%%.%df", decimals)
+	switch {
+	case f.has("w"):
+		width := max(len(fmt.Sprintf(format, first)), len(fmt.Sprintf(format, last)))
+		format = fmt.Sprintf("%%0%d.%df", width, decimals)
+	case f.has("f"):
+		if format = f.str("f", ""); strings.Count(strings.ReplaceAll(format, "%%", ""), "%") != 1 {
+			return c.usage("invalid format '%s'", format)
 		}
-	} else if verbs := strings.ReplaceAll(format, "%%", ""); strings.Count(verbs, "%") != 1 {
-		return c.usage("invalid format '%s'", format)
 	}
+	sep := ""
 	for i := 0; ; i++ {
 		v := first + float64(i)*step
 		if step > 0 && v > last+step*1e-10 || step < 0 && v < last+step*1e-10 {
-			if i > 0 {
-				c.printf("\n")
-			}
+			c.line(nil, i > 0)
 			return 0
 		}
-		if i > 0 {
-			c.printf("%s", sep)
-		}
-		if _, err := fmt.Fprintf(c.out, format, v); err != nil {
+		if _, err := fmt.Fprintf(c.out, sep+format, v); err != nil {
 			return 1
 		}
+		sep = strings.ReplaceAll(f.str("s", "\n"), "%", "%%")
 	}
 }
 
-func yes(c *Call) int {
+func yes(c *Call, f *flags) int {
 	line := "y"
-	if len(c.Args) > 1 {
-		line = strings.Join(c.Args[1:], " ")
+	if len(f.args) > 0 {
+		line = strings.Join(f.args, " ")
 	}
 	block := strings.Repeat(line+"\n", 1+4096/(len(line)+1))
 	for {
@@ -361,9 +328,9 @@ func yes(c *Call) int {
 	}
 }
 
-func sleep(c *Call) int {
+func sleep(c *Call, f *flags) int {
 	total := time.Duration(0)
-	for _, arg := range c.Args[1:] {
+	for _, arg := range f.args {
 		d, ok := duration(arg)
 		if !ok {
 			return c.usage("invalid time interval '%s'", arg)
@@ -383,27 +350,15 @@ func sleep(c *Call) int {
 // duration reads "1.5", "2m" and the like.
 func duration(s string) (time.Duration, bool) {
 	unit := time.Second
-	if s != "" {
-		switch s[len(s)-1] {
-		case 's':
-			s = s[:len(s)-1]
-		case 'm':
-			s, unit = s[:len(s)-1], time.Minute
-		case 'h':
-			s, unit = s[:len(s)-1], time.Hour
-		case 'd':
-			s, unit = s[:len(s)-1], 24*time.Hour
-		}
+	if at := strings.IndexAny(s, "smhd"); at >= 0 && at == len(s)-1 {
+		unit = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[s[at]]
+		s = s[:at]
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	return time.Duration(v * float64(unit)), err == nil && v >= 0 && v < 1e8
 }
 
-func timeout(c *Call) int {
-	f, ok := c.flags("+s|signal: k|kill-after: preserve-status foreground v")
-	if !ok {
-		return 125
-	}
+func timeout(c *Call, f *flags) int {
 	if len(f.args) < 2 {
 		return c.usage("a duration and a command are needed")
 	}
@@ -422,11 +377,7 @@ func timeout(c *Call) int {
 	return code
 }
 
-func env(c *Call) int {
-	f, ok := c.flags("+i|ignore-environment u|unset: 0|null C|chdir: S|split-string:")
-	if !ok {
-		return 125
-	}
+func env(c *Call, f *flags) int {
 	vars := c.Env()
 	if f.has("i") {
 		vars = nil
@@ -457,12 +408,12 @@ func env(c *Call) int {
 	return c.Exec(c.ctx, sub)
 }
 
-func printenv(c *Call) int {
-	if len(c.Args) == 1 {
-		return env(c)
+func printenv(c *Call, f *flags) int {
+	if len(f.args) == 0 {
+		return env(c, f)
 	}
 	code := 0
-	for _, name := range c.Args[1:] {
+	for _, name := range f.args {
 		if v := c.env(name); v != "" {
 			c.printf("%s\n", v)
 		} else {
@@ -472,82 +423,22 @@ func printenv(c *Call) int {
 	return code
 }
 
-func which(c *Call) int {
-	f, ok := c.flags("a s")
-	if !ok {
-		return 2
-	}
+func which(c *Call, f *flags) int {
 	code := 0
 	for _, name := range f.args {
 		if !c.Known(name) {
 			code = 1
 			continue
 		}
-		if !f.has("s") {
-			c.printf("/usr/bin/%s\n", name)
-		}
+		c.printf("/usr/bin/%s\n", name)
 	}
 	return code
 }
 
-// nohup, nice and the like run their command and no more.
-func plainly(c *Call) int {
-	args := c.Args[1:]
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		takes := args[0] == "-n"
-		args = args[1:]
-		if takes && len(args) > 0 {
-			args = args[1:]
-		}
-	}
-	if len(args) == 0 {
-		return c.usage("missing command")
-	}
-	sub := *c
-	sub.Args = args
-	return c.Exec(c.ctx, sub)
-}
-
-func uname(c *Call) int {
-	f, ok := c.flags("a|all s n|nodename r m o p v")
-	if !ok {
-		return 2
-	}
-	if f.has("a") {
-		c.printf("Linux sandbox 0 virtual\n")
+// say is a command that says what is always the same.
+func say(text string) func(*Call, *flags) int {
+	return func(c *Call, _ *flags) int {
+		c.printf("%s\n", text)
 		return 0
 	}
-	var out []string
-	for _, kv := range [][2]string{{"s", "Linux"}, {"n", "sandbox"}, {"r", "0"}, {"v", "0"}, {"m", "virtual"}, {"p", "virtual"}, {"o", "GNU/Linux"}} {
-		if f.has(kv[0]) || len(f.vals) == 0 && kv[0] == "s" {
-			out = append(out, kv[1])
-		}
-	}
-	c.printf("%s\n", strings.Join(out, " "))
-	return 0
-}
-
-func whoami(c *Call) int {
-	text := "user"
-	switch c.name() {
-	case "hostname":
-		text = "sandbox"
-	case "nproc":
-		text = "1"
-	case "tty":
-		text = "not a tty"
-	case "id":
-		text = "uid=1000(user) gid=1000(user) groups=1000(user)"
-		if len(c.Args) > 1 && strings.HasPrefix(c.Args[1], "-u") || len(c.Args) > 1 && c.Args[1] == "-g" {
-			text = "1000"
-		}
-		if len(c.Args) > 1 && strings.Contains(c.Args[1], "n") {
-			text = "user"
-		}
-	}
-	c.printf("%s\n", text)
-	if c.name() == "tty" {
-		return 1
-	}
-	return 0
 }

@@ -13,60 +13,41 @@ import (
 	"unicode/utf8"
 )
 
-func sed(c *Call) int {
-	f, ok := c.flags("n|quiet|silent e|expression: f|file: E|r|regexp-extended i|in-place? s|separate u z b posix debug")
+func sed(c *Call, f *flags) int {
+	script := strings.Join(f.vals["e"], "\n")
+	if script != "" {
+		script += "\n"
+	}
+	script, ok := c.program(f, script, f.has("e"))
 	if !ok {
 		return 2
-	}
-	script := strings.Join(f.vals["e"], "\n")
-	for _, file := range f.vals["f"] {
-		r, err := c.open(file)
-		var data []byte
-		if err == nil {
-			data, err = slurp(r)
-		}
-		if err != nil {
-			return c.usage("%s: %s", file, why(err))
-		}
-		script += "\n" + string(data)
-	}
-	if !f.has("e") && !f.has("f") {
-		if len(f.args) == 0 {
-			return c.usage("no script")
-		}
-		script, f.args = f.args[0], f.args[1:]
-	}
-	if f.has("z") {
-		return c.usage("-z is not supported")
-	}
-	if err := CheckSource(script); err != nil {
-		return c.usage("%v", err)
 	}
 	p := &sedParser{src: script, extended: f.has("E")}
 	cmds, err := p.commands()
 	if err != nil {
 		return c.usage("%v", err)
 	}
-	if !f.has("i") && !f.has("s") {
-		s := newSed(c, cmds, f.has("n"))
-		code := 0
-		if len(f.args) == 0 {
-			f.args = []string{"-"}
-		}
-		for _, name := range f.args {
-			r, err := c.open(name)
-			if err != nil {
-				c.errorf("can't read %s: %s", name, why(err))
-				code = 2
-				continue
-			}
-			s.inputs = append(s.inputs, r)
-			s.names = append(s.names, name)
-		}
-		s.out = c.out
-		return max(s.run(), code)
+	if f.has("i", "s") {
+		return c.all(f.args, func(name string) error { return c.sedFile(f, cmds, name) })
 	}
-	return c.all(f.args, 1, func(name string) error { return c.sedFile(f, cmds, name) })
+	s := newSed(c, cmds, f.has("n"), c.out)
+	code := 0
+	if len(f.args) == 0 {
+		f.args = []string{"-"}
+	}
+	for _, name := range f.args {
+		r, err := c.open(name)
+		if err != nil {
+			c.errorf("can't read %s: %s", name, why(err))
+			code = 2
+			continue
+		}
+		s.inputs = append(s.inputs, r)
+	}
+	if s.run(); s.err != nil && c.ctx.Err() == nil {
+		c.errorf("%s", why(s.err))
+	}
+	return max(s.code, code)
 }
 
 // sedFile edits one file in place, or prints it on its own.
@@ -75,19 +56,17 @@ func (c *Call) sedFile(f *flags, cmds []*sedCommand, name string) error {
 	if err != nil {
 		return err
 	}
-	s := newSed(c, cmds, f.has("n"))
-	s.inputs, s.names = []io.Reader{bytes.NewReader(data)}, []string{name}
-	if !f.has("i") {
-		s.out = c.out
-		s.run()
-		return s.err
-	}
 	var out bytes.Buffer
-	s.out = bufio.NewWriter(&out)
+	s := newSed(c, cmds, f.has("n"), bufio.NewWriter(&out))
+	s.inputs = []io.Reader{bytes.NewReader(data)}
 	s.run()
 	_ = s.out.Flush() // a buffer does not fail
 	if s.err != nil {
 		return s.err
+	}
+	if !f.has("i") {
+		_, err := c.out.Write(out.Bytes())
+		return err
 	}
 	if suffix := f.str("i", ""); suffix != "" {
 		if err := c.FS.WriteFile(c.abs(name)+suffix, data, 0o644); err != nil {
@@ -101,11 +80,9 @@ func (c *Call) sedFile(f *flags, cmds []*sedCommand, name string) error {
 type sedRun struct {
 	c      *Call
 	cmds   []*sedCommand
-	labels map[string]sedPlace
 	quiet  bool
 	out    *bufio.Writer
 	inputs []io.Reader
-	names  []string
 	br     *bufio.Reader
 
 	space, hold string
@@ -115,7 +92,6 @@ type sedRun struct {
 	replaced    bool     // for t
 	after       []string // printed at the end of the cycle
 	lastRe      *regexp.Regexp
-	files       map[string]io.Writer
 	quit        bool
 	code        int
 	steps       int
@@ -127,24 +103,11 @@ type sedLine struct {
 	nl   bool
 }
 
-// A sedPlace is a label's: the command lists that hold it, and where.
-type sedPlace []int
-
-func newSed(c *Call, cmds []*sedCommand, quiet bool) *sedRun {
-	s := &sedRun{c: c, cmds: cmds, quiet: quiet, labels: map[string]sedPlace{}, files: map[string]io.Writer{}}
-	var index func(cmds []*sedCommand, at sedPlace)
-	index = func(cmds []*sedCommand, at sedPlace) {
-		for i, cmd := range cmds {
-			here := append(append(sedPlace{}, at...), i)
-			cmd.active = false
-			if cmd.verb == ':' {
-				s.labels[cmd.text] = here
-			}
-			index(cmd.block, here)
-		}
+func newSed(c *Call, cmds []*sedCommand, quiet bool, out *bufio.Writer) *sedRun {
+	for _, cmd := range cmds {
+		cmd.active = false
 	}
-	index(cmds, nil)
-	return s
+	return &sedRun{c: c, cmds: cmds, quiet: quiet, out: out}
 }
 
 // read returns the next line of all inputs.
@@ -156,34 +119,15 @@ func (s *sedRun) read() *sedLine {
 			}
 			s.br, s.inputs = bufio.NewReader(s.inputs[0]), s.inputs[1:]
 		}
-		text, err := readLine(s.br)
-		if err != nil && !errors.Is(err, io.EOF) {
+		text, nl, err := readLine(s.br)
+		switch {
+		case err == nil:
+			return &sedLine{string(text), nl || len(s.inputs) > 0}
+		case !errors.Is(err, io.EOF):
 			s.fail(err)
 			return nil
 		}
-		if err == nil {
-			return &sedLine{text, true}
-		}
 		s.br = nil
-		if text != "" {
-			return &sedLine{text, len(s.inputs) > 0}
-		}
-	}
-}
-
-// readLine reads a line without its newline, of at most maxInput bytes.
-func readLine(br *bufio.Reader) (string, error) {
-	var long []byte
-	for {
-		part, err := br.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) && len(long) < maxInput {
-			long = append(long, part...)
-			continue
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			err = errInput
-		}
-		return strings.TrimSuffix(string(append(long, part...)), "\n"), err
 	}
 }
 
@@ -211,20 +155,13 @@ func (s *sedRun) advance(appended bool) bool {
 	return true
 }
 
-func (s *sedRun) run() int {
+func (s *sedRun) run() {
 	s.next = s.read()
 	restart := false
-	for !s.quit {
-		if !restart && !s.advance(false) {
-			break
-		}
+	for !s.quit && (restart || s.advance(false)) {
 		s.replaced = false
 		restart = s.cycle()
 	}
-	if s.err != nil && s.c.ctx.Err() == nil {
-		s.c.errorf("%s", why(s.err))
-	}
-	return s.code
 }
 
 // A sedFlow says how to go on after a command.
@@ -232,36 +169,44 @@ type sedFlow int
 
 const (
 	flowNext    sedFlow = iota
+	flowBranch          // to where the command jumps
 	flowEnd             // of the cycle, printing the pattern space
 	flowDelete          // of the cycle, printing nothing
 	flowRestart         // D: again without reading
-	flowBranch          // to the label in jump
 )
 
 // cycle runs the script once; it reports whether to run it again on what is left.
 func (s *sedRun) cycle() (restart bool) {
-	var start sedPlace
-	for {
-		flow, jump := s.list(s.cmds, start)
+	flow := flowNext
+	for at := 0; at < len(s.cmds) && flow <= flowBranch; {
+		cmd := s.cmds[at]
+		at++
+		if s.steps++; (s.steps%256 == 0 || len(s.space) > 64<<10) && s.c.ctx.Err() != nil {
+			s.fail(s.c.ctx.Err())
+		}
+		switch selected := s.inRange(cmd) != cmd.negate; {
+		case selected:
+			flow = s.do(cmd)
+		case cmd.verb == '{':
+			flow = flowBranch // over the block
+		default:
+			flow = flowNext
+		}
 		if flow == flowBranch {
-			if place, ok := s.labels[jump]; ok {
-				start = place
-				continue
-			}
-			flow = flowEnd
-			if jump != "" {
-				s.fail(fmt.Errorf("can't find label for jump to '%s'", jump))
-			}
+			at = cmd.jump
 		}
-		if (flow == flowNext || flow == flowEnd) && !s.quiet && s.err == nil {
-			s.print(s.space)
+		if s.err != nil {
+			return false
 		}
-		for _, text := range s.after {
-			_, _ = s.out.WriteString(text)
-		}
-		s.after = nil
-		return flow == flowRestart
 	}
+	if flow <= flowEnd && !s.quiet {
+		s.print(s.space)
+	}
+	for _, text := range s.after {
+		_, _ = s.out.WriteString(text)
+	}
+	s.after = nil
+	return flow == flowRestart
 }
 
 // print writes a line; only the input's last may lack its newline.
@@ -275,39 +220,7 @@ func (s *sedRun) print(text string) {
 	}
 }
 
-// list runs commands from a place within them.
-func (s *sedRun) list(cmds []*sedCommand, from sedPlace) (sedFlow, string) {
-	for i := range cmds {
-		if len(from) > 0 && i < from[0] {
-			continue
-		}
-		if s.steps++; (s.steps%256 == 0 || len(s.space) > 64<<10) && s.c.ctx.Err() != nil {
-			s.fail(s.c.ctx.Err())
-		}
-		if s.err != nil {
-			return flowDelete, ""
-		}
-		cmd := cmds[i]
-		var flow sedFlow
-		var jump string
-		if len(from) > 1 && i == from[0] { // into a block, whatever its addresses
-			flow, jump = s.list(cmd.block, from[1:])
-		} else if s.selects(cmd) {
-			flow, jump = s.do(cmd)
-		}
-		from = nil
-		if flow != flowNext {
-			return flow, jump
-		}
-	}
-	return flowNext, ""
-}
-
-// selects decides by the addresses.
-func (s *sedRun) selects(cmd *sedCommand) bool {
-	return s.inRange(cmd) != cmd.negate
-}
-
+// inRange decides by the addresses.
 func (s *sedRun) inRange(cmd *sedCommand) bool {
 	switch {
 	case cmd.from == nil:
@@ -368,14 +281,13 @@ func (s *sedRun) regex(re *regexp.Regexp) *regexp.Regexp {
 	return re
 }
 
-func (s *sedRun) do(cmd *sedCommand) (sedFlow, string) {
+// do runs a command on the pattern space.
+func (s *sedRun) do(cmd *sedCommand) sedFlow {
 	if len(s.space)+len(s.hold) > maxInput {
 		s.fail(errInput)
-		return flowDelete, ""
+		return flowDelete
 	}
 	switch cmd.verb {
-	case '{':
-		return s.list(cmd.block, nil)
 	case '=':
 		fmt.Fprintf(s.out, "%d\n", s.number)
 	case 'a':
@@ -386,36 +298,30 @@ func (s *sedRun) do(cmd *sedCommand) (sedFlow, string) {
 		if cmd.to == nil || cmd.negate || !cmd.active {
 			fmt.Fprintf(s.out, "%s\n", cmd.text)
 		}
-		return flowDelete, ""
+		return flowDelete
 	case 'd':
-		return flowDelete, ""
+		return flowDelete
 	case 'D':
 		_, rest, more := strings.Cut(s.space, "\n")
 		if !more {
-			return flowDelete, ""
+			return flowDelete
 		}
 		s.space = rest
-		return flowRestart, ""
+		return flowRestart
 	case 'p':
 		s.print(s.space)
 	case 'P':
 		first, _, _ := strings.Cut(s.space, "\n")
 		fmt.Fprintf(s.out, "%s\n", first)
-	case 'n':
+	case 'n', 'N':
 		if s.next == nil {
 			s.quit = true
-			return flowEnd, ""
+			return flowEnd
 		}
-		if !s.quiet {
+		if cmd.verb == 'n' && !s.quiet {
 			s.print(s.space)
 		}
-		s.advance(false)
-	case 'N':
-		if s.next == nil {
-			s.quit = true
-			return flowEnd, ""
-		}
-		s.advance(true)
+		s.advance(cmd.verb == 'N')
 	case 'g':
 		s.space = s.hold
 	case 'G':
@@ -432,33 +338,17 @@ func (s *sedRun) do(cmd *sedCommand) (sedFlow, string) {
 		s.quit = true
 		s.code, _ = strconv.Atoi("0" + cmd.text)
 		if cmd.verb == 'Q' {
-			return flowDelete, ""
+			return flowDelete
 		}
-		return flowEnd, ""
+		return flowEnd
 	case 'b':
-		return s.branch(cmd)
+		return flowBranch
 	case 't', 'T':
-		if s.replaced == (cmd.verb == 't') {
-			s.replaced = false
-			return s.branch(cmd)
-		}
+		jump := s.replaced == (cmd.verb == 't')
 		s.replaced = false
-	default:
-		s.edit(cmd)
-	}
-	return flowNext, ""
-}
-
-func (s *sedRun) branch(cmd *sedCommand) (sedFlow, string) {
-	if cmd.text == "" {
-		return flowEnd, ""
-	}
-	return flowBranch, cmd.text
-}
-
-// edit runs the commands that change the space or files.
-func (s *sedRun) edit(cmd *sedCommand) {
-	switch cmd.verb {
+		if jump {
+			return flowBranch
+		}
 	case 's':
 		s.substitute(cmd)
 	case 'y':
@@ -468,34 +358,12 @@ func (s *sedRun) edit(cmd *sedCommand) {
 			}
 			return r
 		}, s.space)
-	case 'l':
-		fmt.Fprintf(s.out, "%s$\n", strings.Trim(strconv.QuoteToASCII(s.space), `"`))
-	case 'F':
-		fmt.Fprintf(s.out, "%s\n", s.names[max(0, len(s.names)-len(s.inputs)-1)])
 	case 'r':
-		if r, err := s.c.open(cmd.text); err == nil {
-			if data, err := slurp(r); err == nil && len(data) > 0 {
-				s.after = append(s.after, string(data))
-			}
+		if data, err := s.c.load(cmd.text); err == nil { // a missing file is no fault
+			s.after = append(s.after, string(data))
 		}
-	case 'w':
-		s.toFile(cmd.text)
 	}
-}
-
-func (s *sedRun) toFile(name string) {
-	w, ok := s.files[name]
-	if !ok {
-		var err error
-		if w, err = s.c.create(name, false); err != nil {
-			s.fail(err)
-			return
-		}
-		s.files[name] = w
-	}
-	if _, err := io.WriteString(w, s.space+"\n"); err != nil {
-		s.fail(err)
-	}
+	return flowNext
 }
 
 func (s *sedRun) substitute(cmd *sedCommand) {
@@ -528,9 +396,6 @@ func (s *sedRun) substitute(cmd *sedCommand) {
 	s.replaced = true
 	if cmd.print {
 		s.print(s.space)
-	}
-	if cmd.file != "" {
-		s.toFile(cmd.file)
 	}
 }
 

@@ -22,15 +22,14 @@ type sedCommand struct {
 	from, to *sedAddress
 	negate   bool
 	verb     byte
-	text     string // of a i c, a label, a file name
+	text     string // of a i c, a label, a file name, a number
 	re       *regexp.Regexp
 	with     []sedPiece
 	global   bool
 	print    bool
 	nth      int
-	file     string        // of w
 	table    map[rune]rune // of y
-	block    []*sedCommand // of {
+	jump     int           // of b, t and T, and of { where its block ends
 	active   bool          // within its range
 	until    int           // the line where a range with a number ends
 }
@@ -47,7 +46,6 @@ type sedParser struct {
 	src      string
 	i        int
 	extended bool
-	depth    int
 }
 
 var errSedEnd = errors.New("unterminated command")
@@ -65,33 +63,58 @@ func (p *sedParser) skip(set string) {
 	}
 }
 
-// commands parses up to the end or a closing brace.
+// commands parses a script. Blocks are flat: { holds where to go if it is not
+// selected, as a branch holds where its label is.
 func (p *sedParser) commands() ([]*sedCommand, error) {
-	var out []*sedCommand
+	var out, open []*sedCommand
+	labels := map[string]int{}
 	for {
-		p.skip(" \t\n;")
-		switch p.peek() {
+		switch p.skip(" \t\n;"); p.peek() {
 		case 0:
-			if p.depth > 0 {
+			if len(open) > 0 {
 				return nil, errors.New("unmatched {")
 			}
-			return out, nil
+			labels[""] = len(out)
+			return out, jumps(out, labels)
 		case '#':
 			p.rest()
 			continue
 		case '}':
-			if p.depth == 0 {
+			if len(open) == 0 {
 				return nil, errors.New("unexpected }")
 			}
 			p.i++
-			return out, nil
+			open[len(open)-1].jump = len(out)
+			open = open[:len(open)-1]
+			continue
 		}
 		cmd, err := p.command()
 		if err != nil {
 			return nil, err
 		}
+		switch cmd.verb {
+		case ':':
+			labels[cmd.text] = len(out)
+		case '{':
+			open = append(open, cmd)
+		}
 		out = append(out, cmd)
 	}
+}
+
+// jumps resolves the labels of branches; "" is the end.
+func jumps(cmds []*sedCommand, labels map[string]int) error {
+	for _, cmd := range cmds {
+		if strings.IndexByte("btT", cmd.verb) < 0 {
+			continue
+		}
+		at, ok := labels[cmd.text]
+		if !ok {
+			return fmt.Errorf("can't find label for jump to '%s'", cmd.text)
+		}
+		cmd.jump = at
+	}
+	return nil
 }
 
 // rest takes the rest of the line.
@@ -137,31 +160,23 @@ func (p *sedParser) command() (*sedCommand, error) {
 	p.i++
 	switch cmd.verb {
 	case '{':
-		p.depth++
-		if cmd.block, err = p.commands(); err == nil {
-			p.depth--
-		}
-		return cmd, err
-	case '=', 'd', 'D', 'p', 'P', 'n', 'N', 'g', 'G', 'h', 'H', 'x', 'z', 'F':
+		return cmd, nil
+	case '=', 'd', 'D', 'p', 'P', 'n', 'N', 'g', 'G', 'h', 'H', 'x', 'z':
 		return cmd, p.end()
-	case 'q', 'Q', 'l':
+	case 'q', 'Q':
 		p.skip(" \t")
 		start := p.i
 		p.skip("0123456789")
 		cmd.text = p.src[start:p.i]
 		return cmd, p.end()
-	case ':':
-		p.skip(" \t")
-		cmd.text = strings.TrimSpace(p.word(";\n"))
-		return cmd, nil
-	case 'b', 't', 'T':
+	case ':', 'b', 't', 'T':
 		p.skip(" \t")
 		cmd.text = strings.TrimSpace(p.word(";\n}"))
 		return cmd, nil
 	case 'a', 'i', 'c':
 		cmd.text = p.text()
 		return cmd, nil
-	case 'r', 'w':
+	case 'r':
 		p.skip(" \t")
 		cmd.text = strings.TrimSpace(p.rest())
 		return cmd, nil
@@ -330,7 +345,7 @@ func (p *sedParser) substitute(cmd *sedCommand) error {
 		return err
 	}
 	fold := false
-	for done := false; !done; {
+	for done := false; !done; p.i++ {
 		switch ch := p.peek(); {
 		case ch == 'g':
 			cmd.global = true
@@ -338,14 +353,8 @@ func (p *sedParser) substitute(cmd *sedCommand) error {
 			cmd.print = true
 		case ch == 'I' || ch == 'i':
 			fold = true
-		case ch == 'm' || ch == 'M' || ch == 'e':
+		case strings.IndexByte("mMew", ch) >= 0 && ch != 0:
 			return fmt.Errorf("unsupported flag %c of s", ch)
-		case ch == 'w':
-			p.i++
-			p.skip(" \t")
-			cmd.file = strings.TrimSpace(p.rest())
-			p.i--
-			done = true
 		case ch >= '0' && ch <= '9':
 			cmd.nth = cmd.nth*10 + int(ch-'0')
 			if cmd.nth == 0 || cmd.nth > 1<<20 {
@@ -355,7 +364,6 @@ func (p *sedParser) substitute(cmd *sedCommand) error {
 			done = true
 			p.i--
 		}
-		p.i++
 	}
 	groups := 9
 	if pattern != "" {

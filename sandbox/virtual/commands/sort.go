@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,20 +16,12 @@ type sortKey struct {
 	opts                       string
 }
 
-func sortLines(c *Call) int {
-	f, ok := c.flags("n|numeric-sort g|general-numeric-sort r|reverse u|unique k|key: t|field-separator: f|ignore-case h|human-numeric-sort " +
-		"V|version-sort s|stable c|check b|ignore-leading-blanks o|output: d|dictionary-order M|month-sort z R m S: T:")
-	if !ok {
-		return 2
-	}
+func sortLines(c *Call, f *flags) int {
 	global := ""
-	for _, o := range []string{"n", "g", "r", "f", "h", "V", "b", "d", "M"} {
+	for _, o := range []string{"n", "g", "r", "f", "h", "V", "b"} {
 		if f.has(o) {
 			global += o
 		}
-	}
-	if f.has("R") || f.has("z") {
-		return c.usage("-R and -z are not supported")
 	}
 	var keys []sortKey
 	for _, spec := range f.vals["k"] {
@@ -37,17 +31,10 @@ func sortLines(c *Call) int {
 		}
 		keys = append(keys, k)
 	}
-	whole := len(keys) == 0
-	if whole {
+	if len(keys) == 0 {
 		keys = []sortKey{{from: 1, fromChar: 1, opts: global}}
 	}
-	sep := f.str("t", "")
-	if sep == `\t` {
-		sep = "\t"
-	}
-	if sep == `\0` {
-		sep = "\x00"
-	}
+	sep, _ := unescape(f.str("t", ""), false)
 	data, code := c.slurpAll(f.args)
 	if code != 0 {
 		return 2
@@ -193,92 +180,41 @@ func fieldBounds(line, sep string) (starts, ends []int) {
 // compareKeys compares two keys by the options.
 func compareKeys(a, b, opts string) int {
 	by := 0
+	has := func(o string) bool { return strings.Contains(opts, o) }
 	trim := func(s string) string { return strings.TrimLeft(s, " \t") }
 	switch {
-	case strings.Contains(opts, "n"):
-		by = compareNumbers(trim(a), trim(b))
-	case strings.Contains(opts, "g"):
-		by = compareFloats(leadingFloat(trim(a)), leadingFloat(trim(b)))
-	case strings.Contains(opts, "h"):
-		by = compareFloats(humanValue(trim(a)), humanValue(trim(b)))
-	case strings.Contains(opts, "V"):
+	case has("n"), has("g"), has("h"):
+		by = cmp.Compare(sortNumber(trim(a), opts), sortNumber(trim(b), opts))
+	case has("V"):
 		by = compareVersions(a, b)
-	case strings.Contains(opts, "M"):
-		by = month(a) - month(b)
 	default:
-		if strings.Contains(opts, "b") {
+		if has("b") {
 			a, b = trim(a), trim(b)
 		}
-		if strings.Contains(opts, "d") {
-			keep := func(r rune) rune {
-				if r == ' ' || r == '\t' || r < 0x80 && wordByte(byte(r)) && r != '_' {
-					return r
-				}
-				return -1
-			}
-			a, b = strings.Map(keep, a), strings.Map(keep, b)
-		}
-		if strings.Contains(opts, "f") {
+		if has("f") {
 			a, b = strings.ToUpper(a), strings.ToUpper(b)
 		}
 		by = strings.Compare(a, b)
 	}
-	if strings.Contains(opts, "r") {
+	if has("r") {
 		by = -by
 	}
 	return by
 }
 
-// compareNumbers compares leading decimal numbers of any length.
-func compareNumbers(a, b string) int {
-	na, ia, fa := decimal(a)
-	nb, ib, fb := decimal(b)
-	if na != nb {
-		if na {
-			return -1
-		}
-		return 1
+// sortNumber reads the number at the start: plain for -n, with an exponent for
+// -g, with a unit for -h.
+func sortNumber(s, opts string) float64 {
+	digits := strings.TrimLeft(strings.TrimPrefix(s, "-"), "0123456789.")
+	number := s[:len(s)-len(digits)]
+	if strings.Contains(opts, "g") {
+		number = s
 	}
-	by := len(ia) - len(ib)
-	if by == 0 {
-		by = strings.Compare(ia, ib)
+	v := leadingFloat(number)
+	if strings.Contains(opts, "h") && digits != "" {
+		v *= math.Pow(1024, float64(1+strings.IndexByte("KMGTPE", digits[0]&^0x20)))
 	}
-	if by == 0 {
-		by = strings.Compare(fa, fb)
-	}
-	if na {
-		by = -by
-	}
-	return by
-}
-
-func decimal(s string) (negative bool, whole, fraction string) {
-	s, negative = strings.CutPrefix(s, "-")
-	digits := func() string {
-		end := 0
-		for end < len(s) && s[end] >= '0' && s[end] <= '9' {
-			end++
-		}
-		d := s[:end]
-		s = s[end:]
-		return d
-	}
-	whole = strings.TrimLeft(digits(), "0")
-	if strings.HasPrefix(s, ".") {
-		s = s[1:]
-		fraction = strings.TrimRight(digits(), "0")
-	}
-	return negative && whole+fraction != "", whole, fraction
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return v
 }
 
 func leadingFloat(s string) float64 {
@@ -290,51 +226,21 @@ func leadingFloat(s string) float64 {
 	return 0
 }
 
-func humanValue(s string) float64 {
-	v := leadingFloat(strings.TrimRight(s, "KMGTPEkB"))
-	rest := strings.TrimLeft(s, "-0123456789.")
-	if rest == "" {
-		return v
-	}
-	for i, unit := range "KMGTPE" {
-		if rune(rest[0]) == unit || rest[0] == 'k' && i == 0 {
-			for range i + 1 {
-				v *= 1024
-			}
-			return v
-		}
-	}
-	return v
-}
-
 // compareVersions compares runs of digits as numbers, the rest as text.
 func compareVersions(a, b string) int {
 	for a != "" && b != "" {
-		isDigit := func(s string) bool { return s[0] >= '0' && s[0] <= '9' }
-		if isDigit(a) && isDigit(b) {
-			_, wa, _ := decimal(strings.SplitN(a, ".", 2)[0])
-			_, wb, _ := decimal(strings.SplitN(b, ".", 2)[0])
-			if by := len(wa) - len(wb); by != 0 {
-				return by
-			}
-			if by := strings.Compare(wa, wb); by != 0 {
-				return by
-			}
-			a, b = strings.TrimLeft(a, "0123456789"), strings.TrimLeft(b, "0123456789")
-			continue
+		da, db := leadingDigits(a), leadingDigits(b)
+		by := cmp.Compare(a[0], b[0])
+		if da != "" && db != "" {
+			na, nb := strings.TrimLeft(da, "0"), strings.TrimLeft(db, "0")
+			by = cmp.Or(len(na)-len(nb), strings.Compare(na, nb))
 		}
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
+		if by != 0 {
+			return by
 		}
-		a, b = a[1:], b[1:]
+		a, b = a[max(1, len(da)):], b[max(1, len(db)):]
 	}
 	return len(a) - len(b)
 }
 
-func month(s string) int {
-	s = strings.ToUpper(strings.TrimLeft(s, " \t"))
-	if len(s) < 3 {
-		return 0
-	}
-	return strings.Index("JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC", s[:3])/3 + 1
-}
+func leadingDigits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }

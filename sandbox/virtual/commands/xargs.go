@@ -6,21 +6,8 @@ import (
 	"strings"
 )
 
-func xargs(c *Call) int {
-	f, ok := c.flags("+n|max-args: I: i? L|max-lines: 0|null d|delimiter: r|no-run-if-empty P|max-procs: t|verbose s: a|arg-file: x")
-	if !ok {
-		return 2
-	}
-	most, ok1 := f.num("n", 0)
-	perLine, ok2 := f.num("L", 0)
-	if !ok1 || !ok2 || most < 0 || perLine < 0 {
-		return c.usage("not a number")
-	}
-	in := []string(nil)
-	if f.has("a") {
-		in = f.vals["a"]
-	}
-	data, code := c.slurpAll(in)
+func xargs(c *Call, f *flags) int {
+	data, code := c.slurpAll(f.vals["a"])
 	if code != 0 {
 		return code
 	}
@@ -39,7 +26,7 @@ func xargs(c *Call) int {
 		if text := strings.TrimSuffix(string(data), delim); text != "" {
 			items = strings.Split(text, delim)
 		}
-	case f.has("I") || f.has("L"):
+	case f.has("I", "L"):
 		for _, line := range splitLines(data) {
 			if line = strings.TrimLeft(line, " \t"); line != "" {
 				items = append(items, line)
@@ -51,19 +38,45 @@ func xargs(c *Call) int {
 	if err != nil {
 		return c.usage("%v", err)
 	}
-	return c.xargsRun(f, command, items, most, perLine)
+	return c.xargsRun(f, command, items)
 }
 
-func (c *Call) xargsRun(f *flags, command, items []string, most, perLine int) int {
+// xargsRun runs the command for items, as many at a time as the options say.
+func (c *Call) xargsRun(f *flags, command, items []string) int {
+	most := f.num("n", 5000)
+	switch {
+	case f.has("I"):
+		most = 1
+	case f.has("L"):
+		most = f.num("L", 1)
+	}
+	if most == 0 {
+		return c.usage("a number above 0 is needed")
+	}
+	var batches [][]string
+	for batch := range slices.Chunk(items, most) {
+		batches = append(batches, batch)
+	}
+	if len(items) == 0 && !f.has("r", "I", "L") {
+		batches = [][]string{nil}
+	}
 	code := 0
-	run := func(args []string) bool {
+	for _, batch := range batches {
+		args := slices.Concat(command, batch)
+		switch {
+		case f.has("I"):
+			args = replaceAll(command, f.str("I", ""), batch[0])
+		case f.has("L"):
+			words, err := xargsWords(strings.Join(batch, " "))
+			if err != nil {
+				return c.usage("%v", err)
+			}
+			args = slices.Concat(command, words)
+		}
 		if f.has("t") {
 			c.errorf("%s", strings.Join(args, " "))
 		}
-		_ = c.out.Flush() // before what the command prints
-		sub := *c
-		sub.Args, sub.Stdin = args, strings.NewReader("")
-		switch got := c.Exec(c.ctx, sub); {
+		switch got := c.spawn(args); {
 		case got == 255:
 			code = 124
 		case got >= 126:
@@ -71,48 +84,20 @@ func (c *Call) xargsRun(f *flags, command, items []string, most, perLine int) in
 		case got != 0:
 			code = 123
 		}
-		return c.ctx.Err() == nil && code < 124
-	}
-	if f.has("I") {
-		for _, item := range items {
-			args := slices.Clone(command)
-			for i := range args {
-				args[i] = strings.ReplaceAll(args[i], f.str("I", "{}"), item)
-			}
-			if !run(args) {
-				break
-			}
-		}
-		return code
-	}
-	if perLine > 0 {
-		for len(items) > 0 {
-			n := min(perLine, len(items))
-			words, err := xargsWords(strings.Join(items[:n], " "))
-			if err != nil {
-				return c.usage("%v", err)
-			}
-			items = items[n:]
-			if !run(slices.Concat(command, words)) {
-				break
-			}
-		}
-		return code
-	}
-	if len(items) == 0 && !f.has("r") {
-		run(command)
-	}
-	if most == 0 {
-		most = 5000
-	}
-	for len(items) > 0 {
-		n := min(most, len(items))
-		if !run(slices.Concat(command, items[:n])) {
+		if code >= 124 || c.ctx.Err() != nil {
 			break
 		}
-		items = items[n:]
 	}
 	return code
+}
+
+// replaceAll replaces a mark in all arguments.
+func replaceAll(args []string, mark, with string) []string {
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], mark, with)
+	}
+	return args
 }
 
 // xargsWords splits at blanks and newlines, minding quotes and backslashes.
