@@ -466,3 +466,27 @@ func BenchmarkIngest(b *testing.B) {
 		}
 	}
 }
+
+// TestEventThatCannotBeStored pins that a provider is not made to retry what
+// no retry would change, and that what came with it is admitted.
+func TestEventThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	log := &logs{}
+	store := mem.Open(nil)
+	f := &fake{receive: func([]byte) (channels.Inbound, error) {
+		return channels.Inbound{Events: []chat.Event{
+			event("e1", chat.Mention, thread("r", strings.Repeat("x", chat.MaxKeyBytes))), event("e2", chat.Mention, thread("r", "1")),
+		}}, nil
+	}}
+	rec := httptest.NewRecorder()
+	newDoor(store, f, log).Handler().ServeHTTP(rec, good("{}"))
+	if rec.Code != 200 {
+		t.Errorf("status %d", rec.Code)
+	}
+	if log.counted()["refused: cannot be stored"] != 1 {
+		t.Errorf("counted %v", log.counted())
+	}
+	if a, err := store.Event(t.Context(), "fake", "e2"); err != nil || a.Reason != "" {
+		t.Errorf("the other event: %+v, %v", a, err)
+	}
+}

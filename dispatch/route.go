@@ -49,19 +49,26 @@ func door(routes []Route, e chat.Event) state.Admit {
 
 // admit stores the events and counts what became of them.
 func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
-	if len(events) == 0 {
-		return nil
+	var in []state.Admit
+	for _, e := range events {
+		a := door(g.Routes, e)
+		if err := a.Validate(); err != nil {
+			// No retry would change it.
+			g.tally.add(e.Thread.Channel, "refused: cannot be stored")
+			g.Logger.Warn("event cannot be stored", "channel", e.Thread.Channel, "err", err)
+			continue
+		}
+		in = append(in, a)
 	}
-	in := make([]state.Admit, len(events))
-	for i, e := range events {
-		in[i] = door(g.Routes, e)
+	if len(in) == 0 {
+		return nil
 	}
 	out, err := g.Store.Admit(ctx, in)
 	if err != nil {
 		return err
 	}
 	for i, a := range out {
-		e := events[i]
+		e := in[i].Event
 		switch {
 		case a.Conflict:
 			g.tally.add(e.Thread.Channel, "event id came again with other content")
