@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/heddlehq/heddle/harness"
@@ -219,13 +218,12 @@ func do[T any](ctx context.Context, s *Server, again bool, f func(context.Contex
 
 // explain makes an error of a call one that a model can act on.
 func (s *Server) explain(ctx context.Context, err error) error {
-	var rpc *jsonrpc.Error
 	switch asked := s.askedByError(err); {
 	case err == nil:
 		return nil
 	case asked != nil:
 		return asked
-	case errors.As(err, &rpc):
+	case rpcError(err) != nil:
 		return &ToolError{reason(err)}
 	case answered(err):
 		return err

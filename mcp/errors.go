@@ -92,12 +92,23 @@ func host(raw string) string {
 // answered says whether an error came of an answer, so that the connection is whole.
 func answered(err error) bool {
 	var (
-		rpc *jsonrpc.Error
-		t   *ToolError
-		q   *QuestionError
-		f   *faultError
+		t *ToolError
+		q *QuestionError
+		f *faultError
 	)
-	return errors.As(err, &rpc) || errors.As(err, &t) || errors.As(err, &q) || errors.As(err, &f)
+	return rpcError(err) != nil || errors.As(err, &t) || errors.As(err, &q) || errors.As(err, &f)
+}
+
+// rejected is the code by which the SDK marks errors of the way to the server.
+const rejected = -32005
+
+// rpcError is the error that the server answered with, nil if it did not.
+func rpcError(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if errors.As(err, &e) && e.Code != rejected {
+		return e
+	}
+	return nil
 }
 
 // unsent says whether an error came before a byte of the call went out, or with
@@ -113,7 +124,6 @@ func reason(err error) string {
 	var (
 		grant *oauth2.RetrieveError
 		u     *url.Error
-		rpc   *jsonrpc.Error
 		text  string
 	)
 	switch {
@@ -121,8 +131,9 @@ func reason(err error) string {
 		text = ErrLogin.Error()
 	case errors.As(err, &grant):
 		text = "the authorization server refused: " + grant.ErrorCode
-	case errors.As(err, &rpc):
-		text = fmt.Sprintf("it answered with error %d: %s", rpc.Code, rpc.Message)
+	case rpcError(err) != nil:
+		e := rpcError(err)
+		text = fmt.Sprintf("it answered with error %d: %s", e.Code, e.Message)
 	case errors.Is(err, context.DeadlineExceeded):
 		text = "it took too long"
 	case errors.Is(err, sdk.ErrSessionMissing):
@@ -130,7 +141,7 @@ func reason(err error) string {
 	case errors.As(err, &u):
 		text = u.Err.Error()
 	default:
-		text = err.Error()
+		text = strings.ReplaceAll(err.Error(), "rejected by transport: ", "")
 	}
 	text = urls.ReplaceAllString(strings.Join(strings.Fields(text), " "), "$1")
 	return describe(text, maxReason)

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -14,13 +13,14 @@ import (
 
 // Bounds on what comes over the wire.
 const (
-	maxMessage   = 4 << 20 // bytes of one message
+	maxMessage   = 4 << 20  // bytes of one message
+	maxStream    = 64 << 20 // bytes of all messages that answer one request
 	maxRedirects = 3
 )
 
 var (
 	errSilent   = errors.New("it did not answer in time")
-	errTooLarge = fmt.Errorf("it sent more than %d bytes in one answer", maxMessage)
+	errTooLarge = errors.New("it sent too much in one answer")
 	errEnded    = errors.New("the stream of notifications ended")
 )
 
@@ -75,8 +75,11 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	b := &body{ReadCloser: resp.Body, left: maxMessage, end: end}
 	if stream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"); stream {
-		b.left = -1 // each event is bounded by the SDK, the whole by the call
-		if req.Method == http.MethodPost && listen {
+		b.left = maxStream
+		if listen {
+			b.left = -1 // as long as the session; each event is bounded
+		}
+		if listen && req.Method == http.MethodPost {
 			b.ended = func() { w.broken(errEnded) } // no notification would come any more
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -81,8 +80,8 @@ func (s *Server) asking(needs bool, in sdk.InputRequestMap, state string) error 
 
 // askedByError finds the questions in an error that asks for pages to be opened.
 func (s *Server) askedByError(err error) error {
-	var rpc *jsonrpc.Error
-	if !errors.As(err, &rpc) || rpc.Code != sdk.CodeURLElicitationRequired {
+	rpc := rpcError(err)
+	if rpc == nil || rpc.Code != sdk.CodeURLElicitationRequired {
 		return nil
 	}
 	var data struct {

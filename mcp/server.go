@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -25,11 +24,11 @@ type Server struct {
 	log      *slog.Logger
 	base     *http.Transport
 	oauth    auth.OAuthHandler // nil without a log-in
-	stderr   atomic.Pointer[tail]
-	news     chan struct{}   // of one: the lists changed
-	asks     chan chan error // for Refresh
-	gone     chan struct{}   // closed when run ended
-	data     [2]harness.Tool // for resources and prompts
+	stderr   tail              // of its programs, the last ones
+	news     chan struct{}     // of one: the lists changed
+	asks     chan chan error   // for Refresh
+	gone     chan struct{}     // closed when run ended
+	data     [2]harness.Tool   // for resources and prompts
 
 	mu     sync.Mutex
 	sess   *session      // nil while not connected; guarded by mu
@@ -125,7 +124,7 @@ func (s *Server) open(ctx context.Context, seen map[string]string) (*session, er
 	sess, err := s.connect(limited)
 	if err == nil {
 		if err = s.read(limited, sess, seen); err != nil {
-			err = sess.better(limited, err)
+			err = sess.better(limited, err, s.o.pace.grace)
 			sess.close(nil, s.o.pace.grace)
 		}
 	}
@@ -319,7 +318,7 @@ type Status struct {
 func (s *Server) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Status{Name: s.name, Connected: s.sess != nil, Protocol: s.list.protocol, Server: s.list.version, Stderr: s.stderr.Load().String()}
+	out := Status{Name: s.name, Connected: s.sess != nil, Protocol: s.list.protocol, Server: s.list.version, Stderr: s.stderr.String()}
 	if s.err != nil {
 		out.Err = reason(s.err)
 	}

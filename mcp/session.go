@@ -97,16 +97,15 @@ func (s *Server) connect(ctx context.Context) (*session, error) {
 	sess := &session{began: time.Now(), lost: make(chan struct{}), over: over, end: end, heeds: map[string]func(Progress){}}
 	r := &recorder{}
 	if s.settings.Command != "" {
-		p, t, err := start(s.settings, s.o.pace.grace)
+		p, t, err := start(s.settings, &s.stderr, s.o.pace.grace)
 		if err != nil {
 			end(errOver)
 			return nil, err
 		}
 		sess.proc, r.Transport = p, t
-		s.stderr.Store(p.stderr)
 		sess.tasks.Go(func() { <-p.exited; sess.lose(p.ending()) })
 	} else {
-		w := &wire{base: s.base, headers: s.settings.Headers, over: over, silence: s.o.Connect, broken: sess.lose}
+		w := &wire{base: s.base, headers: s.settings.Headers, over: over, silence: s.o.Connect / 2, broken: sess.lose}
 		t := &sdk.StreamableClientTransport{Endpoint: s.settings.URL, HTTPClient: w.client(), MaxEventSize: maxMessage}
 		if s.oauth != nil {
 			t.OAuthHandler = s.oauth
@@ -115,7 +114,7 @@ func (s *Server) connect(ctx context.Context) (*session, error) {
 	}
 	cs, err := s.client(sess).Connect(ctx, r, &sdk.ClientSessionOptions{ProtocolVersion: s.settings.Protocol})
 	if err != nil {
-		err = sess.better(ctx, err)
+		err = sess.better(ctx, err, s.o.pace.grace)
 		end(errOver)
 		if r.conn != nil {
 			_ = r.conn.Close()
@@ -134,17 +133,22 @@ func (s *Server) connect(ctx context.Context) (*session, error) {
 	return sess, nil
 }
 
-// better prefers the cause to what followed from it.
-func (s *session) better(ctx context.Context, err error) error {
-	if s.proc != nil {
-		select {
-		case <-s.proc.exited:
-			return s.proc.ending()
-		default:
-		}
-	}
+// better prefers the cause to what followed from it: a program that ends is
+// noticed by the end of its output first.
+func (s *session) better(ctx context.Context, err error, grace time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if s.proc == nil || answered(err) {
+		return err
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-s.proc.exited:
+		return s.proc.ending()
+	case <-late.C:
+	case <-ctx.Done():
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -21,15 +20,14 @@ var passed = []string{"PATH", "HOME", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYP
 // leads a process group, which is killed as a whole.
 type process struct {
 	cmd    *exec.Cmd
-	stderr *tail
 	exited chan struct{} // closed when it is gone
 	err    error         // how it ended, after exited
 }
 
-// start runs the program. The transport must be used once.
-func start(s Settings, stall time.Duration) (*process, *sdk.IOTransport, error) {
-	p := &process{cmd: exec.Command(s.Command, s.Args...), stderr: &tail{}, exited: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Stderr, p.cmd.SysProcAttr = s.Dir, p.stderr, apart()
+// start runs the program, which says to stderr what it likes. The transport must be used once.
+func start(s Settings, stderr *tail, stall time.Duration) (*process, *sdk.IOTransport, error) {
+	p := &process{cmd: exec.Command(s.Command, s.Args...), exited: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stderr, p.cmd.SysProcAttr = s.Dir, stderr, apart()
 	p.cmd.WaitDelay = stall // a grandchild may hold standard error open
 	for _, name := range passed {
 		if v, ok := os.LookupEnv(name); ok {
@@ -101,8 +99,6 @@ func (w *patient) Write(b []byte) (int, error) {
 	return w.File.Write(b)
 }
 
-var _ io.WriteCloser = (*patient)(nil)
-
 // A tail keeps the end of what is written to it.
 type tail struct {
 	mu  sync.Mutex
@@ -120,9 +116,6 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 func (t *tail) String() string {
-	if t == nil {
-		return ""
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return plain(string(t.buf))
