@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -178,7 +180,6 @@ func tr(c *Call, f *flags) int {
 			i, in := member(ch)
 			switch {
 			case in && f.has("d"):
-				return nil
 			case in && len(to) > 0 && !f.has("d"):
 				ch = to[min(i, len(to)-1)]
 				put(ch, squeeze[ch])
@@ -194,24 +195,19 @@ func tr(c *Call, f *flags) int {
 
 // runes calls fn for each character; bytes that are none come as U+F700 + byte.
 func runes(r io.Reader, fn func(rune) error) error {
-	buf := make([]byte, 0, 64<<10)
+	br := bufio.NewReader(r)
 	for {
-		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		i := 0
-		for i < len(buf) && (utf8.FullRune(buf[i:]) || err != nil) {
-			ch, size := utf8.DecodeRune(buf[i:])
-			if ch == utf8.RuneError && size == 1 {
-				ch = 0xf700 + rune(buf[i])
-			}
-			if err := fn(ch); err != nil {
-				return err
-			}
-			i += size
-		}
-		buf = buf[:copy(buf, buf[i:])]
-		if err == io.EOF {
+		ch, size, err := br.ReadRune()
+		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if ch == utf8.RuneError && size == 1 {
+			_ = br.UnreadRune()
+			b, _ := br.ReadByte() // is there again
+			ch = 0xf700 + rune(b)
+		}
+		if err == nil {
+			err = fn(ch)
 		}
 		if err != nil {
 			return err

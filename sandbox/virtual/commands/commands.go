@@ -118,16 +118,6 @@ func (c *Call) fail(name string, err error) int {
 
 func (c *Call) printf(format string, args ...any) { fmt.Fprintf(c.out, format, args...) }
 
-// env returns a variable, "" if it is not exported.
-func (c *Call) env(name string) string {
-	for _, kv := range c.Env() {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			return v
-		}
-	}
-	return ""
-}
-
 // abs makes a path absolute.
 func (c *Call) abs(name string) string { return Abs(c.Dir, name) }
 
@@ -137,12 +127,6 @@ func Abs(dir, name string) string {
 		return name
 	}
 	return path.Join(dir, name)
-}
-
-// exists reports whether a path leads to a file.
-func (c *Call) exists(name string) bool {
-	_, err := c.FS.Stat(c.abs(name))
-	return err == nil
 }
 
 // open opens an input; "-" is the standard input.

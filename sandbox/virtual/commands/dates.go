@@ -50,6 +50,15 @@ func (c *Call) when(f *flags) (time.Time, error) {
 	return c.Now().UTC(), nil
 }
 
+// units are the steps of a date.
+var units = map[string]struct {
+	months, days int
+	time         time.Duration
+}{
+	"sec": {time: time.Second}, "second": {time: time.Second}, "min": {time: time.Minute}, "minute": {time: time.Minute},
+	"hour": {time: time.Hour}, "day": {days: 1}, "week": {days: 7}, "month": {months: 1}, "year": {months: 12},
+}
+
 // parseDate reads the common forms of date -d: a moment, then any number of
 // steps such as "+2 days", "3 hours ago", "yesterday".
 func parseDate(s string, now time.Time) (time.Time, error) {
@@ -79,16 +88,14 @@ func parseDate(s string, now time.Time) (time.Time, error) {
 			if err != nil || i+1 == len(words) {
 				return now, bad
 			}
-			if i++; i+1 < len(words) && words[i+1] == "ago" {
-				n = -n
-			}
-			step, ok := stepped(when, n, strings.TrimSuffix(strings.ToLower(words[i]), "s"))
+			unit, ok := units[strings.TrimSuffix(strings.ToLower(words[i+1]), "s")]
 			if !ok {
 				return now, bad
 			}
-			if when = step; i+1 < len(words) && words[i+1] == "ago" {
-				i++
+			if i++; i+1 < len(words) && words[i+1] == "ago" {
+				n, i = -n, i+1
 			}
+			when = when.AddDate(0, n*unit.months, n*unit.days).Add(time.Duration(n) * unit.time)
 		}
 	}
 	return when, nil
@@ -116,24 +123,4 @@ func leadingTime(words []string, now time.Time) (time.Time, []string) {
 		}
 	}
 	return now, words
-}
-
-func stepped(t time.Time, n int, unit string) (time.Time, bool) {
-	switch unit {
-	case "sec", "second":
-		return t.Add(time.Duration(n) * time.Second), true
-	case "min", "minute":
-		return t.Add(time.Duration(n) * time.Minute), true
-	case "hour":
-		return t.Add(time.Duration(n) * time.Hour), true
-	case "day":
-		return t.AddDate(0, 0, n), true
-	case "week":
-		return t.AddDate(0, 0, 7*n), true
-	case "month":
-		return t.AddDate(0, n, 0), true
-	case "year":
-		return t.AddDate(n, 0, 0), true
-	}
-	return t, false
 }

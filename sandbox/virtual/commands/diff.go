@@ -121,26 +121,15 @@ func diff(c *Call, f *flags) int {
 	case dirB:
 		b = path.Join(b, path.Base(a))
 	}
-	dataA, dataB, ok := c.two(a, b)
-	if !ok {
-		return 2
+	var texts [2][]byte
+	for i, name := range []string{a, b} {
+		var err error
+		if texts[i], err = c.load(name); err != nil {
+			c.fail(name, err)
+			return 2
+		}
 	}
-	d := &diffRun{c: c, f: f}
-	return d.files(a, b, dataA, dataB)
-}
-
-// two reads two files and reports one that fails.
-func (c *Call) two(nameA, nameB string) (a, b []byte, ok bool) {
-	name := nameA
-	a, err := c.load(nameA)
-	if err == nil {
-		name = nameB
-		b, err = c.load(nameB)
-	}
-	if err != nil {
-		c.fail(name, err)
-	}
-	return a, b, err == nil
+	return (&diffRun{c, f}).files(a, b, texts[0], texts[1])
 }
 
 func (c *Call) isDir(name string) bool {
@@ -176,9 +165,6 @@ func (d *diffRun) files(nameA, nameB string, dataA, dataB []byte) int {
 	}
 	switch {
 	case bytes.Equal(dataA, dataB), len(hunks) == 0 && !binary:
-		if d.f.has("s") {
-			d.c.printf("Files %s and %s are identical\n", nameA, nameB)
-		}
 		return 0
 	case binary:
 		d.c.printf("Binary files %s and %s differ\n", nameA, nameB)
@@ -281,30 +267,4 @@ func unifiedRange(from, to int) string {
 		return fmt.Sprint(from + 1)
 	}
 	return fmt.Sprintf("%d,%d", from+1, to-from)
-}
-
-func cmpFiles(c *Call, f *flags) int {
-	if len(f.args) != 2 {
-		return c.usage("two files are needed")
-	}
-	a, b, ok := c.two(f.args[0], f.args[1])
-	if !ok {
-		return 2
-	}
-	at := 0
-	for at < min(len(a), len(b)) && a[at] == b[at] {
-		at++
-	}
-	switch {
-	case at == len(a) && at == len(b):
-		return 0
-	case f.has("s"):
-	case at < min(len(a), len(b)):
-		c.printf("%s %s differ: char %d, line %d\n", f.args[0], f.args[1], at+1, 1+bytes.Count(a[:at], []byte("\n")))
-	case at == len(a):
-		c.errorf("EOF on %s after byte %d", f.args[0], at)
-	default:
-		c.errorf("EOF on %s after byte %d", f.args[1], at)
-	}
-	return 1
 }

@@ -306,7 +306,7 @@ func dirname(c *Call, f *flags) int {
 }
 
 func readlink(c *Call, f *flags) int {
-	if f.has("f", "e", "m") {
+	if f.has("f") {
 		return realpath(c, f)
 	}
 	code := 0
@@ -323,7 +323,7 @@ func readlink(c *Call, f *flags) int {
 
 func realpath(c *Call, f *flags) int {
 	return c.all(f.args, func(name string) error {
-		to, err := c.resolve(c.abs(name), f.has("m"), f.has("e"))
+		to, err := c.resolve(c.abs(name), true)
 		if err == nil {
 			c.printf("%s\n", to)
 		}
@@ -331,27 +331,20 @@ func realpath(c *Call, f *flags) int {
 	})
 }
 
-// resolve follows all links of a path; unless missing is set, only its last
-// name may not exist, and with exists not even that.
-func (c *Call) resolve(name string, missing, exists bool) (string, error) {
+// resolve follows all links of a path, whose last name need not exist.
+func (c *Call) resolve(name string, lastMayMiss bool) (string, error) {
 	name = path.Clean(name)
 	for range 40 {
 		if name == "/" {
 			return name, nil
 		}
-		dir, err := c.resolve(path.Dir(name), missing, true)
+		dir, err := c.resolve(path.Dir(name), false)
 		if err != nil {
 			return "", err
 		}
 		name = path.Join(dir, path.Base(name))
 		info, err := c.FS.Lstat(name)
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) && (missing || !exists) {
-				return name, nil
-			}
-			return "", err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
+		if err == nil && info.Mode()&fs.ModeSymlink == 0 || lastMayMiss && errors.Is(err, fs.ErrNotExist) {
 			return name, nil
 		}
 		to, err := c.FS.Readlink(name)
@@ -385,12 +378,10 @@ func mktemp(c *Call, f *flags) int {
 			continue
 		}
 		var err error
-		switch {
-		case f.has("u"):
-		case f.has("d"):
+		if f.has("d") {
 			err = c.FS.Mkdir(c.abs(try), 0o700)
-		default:
-			_, err = c.FS.Open(c.abs(try), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		} else {
+			err = c.FS.WriteFile(c.abs(try), nil, 0o600)
 		}
 		if err != nil {
 			return c.fail(try, err)

@@ -195,13 +195,14 @@ func (f *findRun) primary(name string) (test, error) {
 	}
 	switch name {
 	case "-name", "-iname", "-path", "-ipath", "-wholename":
-		re, err := wildcard(arg, strings.HasPrefix(name, "-i"))
-		whole := !strings.HasSuffix(name, "-name") && name != "-iname"
+		_, err := wildcard(arg, "", false)
 		return func(x *found) bool {
-			if whole {
-				return re.MatchString(x.name)
+			subject := x.name
+			if name == "-name" || name == "-iname" {
+				subject = path.Base(subject)
 			}
-			return re.MatchString(path.Base(x.name))
+			ok, _ := wildcard(arg, subject, strings.HasPrefix(name, "-i")) // was tried above
+			return ok
 		}, err
 	case "-regex", "-iregex":
 		re, err := compile("^(?:"+arg+")$", perl, name == "-iregex")

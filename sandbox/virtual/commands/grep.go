@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"io"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,7 +163,7 @@ func (g *grepRun) dir(dir string, bare bool) {
 
 func matchAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, name)
+		ok, _ := wildcard(p, name, false)
 		return ok
 	})
 }

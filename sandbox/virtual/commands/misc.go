@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,67 +30,41 @@ func echo(c *Call, f *flags) int {
 	return 0
 }
 
+// escapedNumber is a character by its number.
+var escapedNumber = regexp.MustCompile(`^\\(?:x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|0?[0-7]{1,3})`)
+
 // unescape resolves backslashes as echo -e and printf %b do (echo) or as the
 // format of printf does; stop tells that it met \c.
 func unescape(s string, echo bool) (out string, stop bool) {
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
+	for s != "" {
+		if s[0] != '\\' || len(s) == 1 {
+			b.WriteByte(s[0])
+			s = s[1:]
 			continue
 		}
-		i++
-		if at := strings.IndexByte(`abefnrtv\`, s[i]); at >= 0 {
-			b.WriteByte("\a\b\x1b\f\n\r\t\v\\"[at])
-			continue
-		}
-		digits, most, base := i, 3, 8
-		switch s[i] {
-		case 'c':
-			if echo {
-				return b.String(), true
-			}
-		case '"', '\'':
-			if !echo {
-				b.WriteByte(s[i])
-				continue
-			}
-		case '0', '1', '2', '3', '4', '5', '6', '7':
-			if echo {
-				if s[i] != '0' {
-					b.WriteString(s[i-1 : i+1])
-					continue
-				}
-				most = 4
-			}
-		case 'x':
-			digits, most, base = i+1, 2, 16
-		case 'u':
-			digits, most, base = i+1, 4, 16
-		case 'U':
-			digits, most, base = i+1, 8, 16
-		}
-		if strings.IndexByte("01234567xuU", s[i]) < 0 {
-			b.WriteString(s[i-1 : i+1])
-			continue
-		}
-		n, end := 0, digits
-		for end < len(s) && end < digits+most {
-			d := strings.IndexByte("0123456789abcdef", lower(s[end]))
-			if d < 0 || d >= base {
-				break
-			}
-			n, end = n*base+d, end+1
-		}
-		switch {
-		case end == digits:
-			b.WriteString(s[i-1 : i+1])
-		case s[i] == 'u' || s[i] == 'U':
-			b.WriteRune(rune(n))
+		text := s[:2]
+		number := escapedNumber.FindString(s)
+		switch at := strings.IndexByte(`abefnrtv\`, s[1]); {
+		case at >= 0:
+			text = "\a\b\x1b\f\n\r\t\v\\"[at : at+1]
+		case echo && s[1] == 'c':
+			return b.String(), true
+		case !echo && (s[1] == '"' || s[1] == '\''):
+			text = s[1:2]
+		case number == "": // not an escape
+		case number[1] == 'u' || number[1] == 'U':
+			n, _ := strconv.ParseInt(number[2:], 16, 64) // the digits fit
+			text = string(rune(n))
+		case number[1] == 'x':
+			n, _ := strconv.ParseUint(number[2:], 16, 8)
+			text = string([]byte{byte(n)})
 		default:
-			b.WriteByte(byte(n))
+			n, _ := strconv.ParseUint(number[1:], 8, 16)
+			text = string([]byte{byte(n)})
 		}
-		i = max(end-1, i)
+		b.WriteString(text)
+		s = s[max(2, len(number)):]
 	}
 	return b.String(), false
 }
@@ -112,9 +87,10 @@ func printf(c *Call, f *flags) int {
 		return c.usage("usage: printf format [arguments]")
 	}
 	p := &printfRun{c: c, args: args[1:]}
+	format, _ := unescape(args[0], false)
 	for {
 		before := len(p.args)
-		if p.once(args[0]) || len(p.args) == 0 || len(p.args) == before || c.ctx.Err() != nil {
+		if p.once(format) || len(p.args) == 0 || len(p.args) == before || c.ctx.Err() != nil {
 			return p.code
 		}
 	}
@@ -156,59 +132,49 @@ func (p *printfRun) number(s string) float64 {
 	return v
 }
 
-// once writes the format once; it reports whether \c ended all output.
+// directive is one of a format: what stands before the verb, and the verb.
+var directive = regexp.MustCompile(`^%([-+ #0\x27]*(?:\*|\d*)(?:\.(?:\*|\d*))?)[hlLjzt]*([a-zA-Z])`)
+
+// once writes the format once; it reports whether all output ends.
 func (p *printfRun) once(format string) (stop bool) {
-	for i := 0; i < len(format); i++ {
-		switch {
-		case format[i] == '\\':
-			end := i + 1
-			for end < len(format) && end < i+10 && format[end] != '%' && (end == i+1 || format[end] != '\\') {
-				end++
-			}
-			text, _ := unescape(format[i:end], false)
-			p.c.printf("%s", text)
-			i = end - 1
-		case format[i] != '%':
-			_ = p.c.out.WriteByte(format[i])
-		case strings.HasPrefix(format[i:], "%%"):
-			_ = p.c.out.WriteByte('%')
-			i++
-		default:
-			end := i + 1
-			spec := "%"
-			for end < len(format) && strings.IndexByte("-+ #0123456789.*'", format[end]) >= 0 {
-				switch format[end] {
-				case '*':
-					spec += strconv.Itoa(int(p.number(p.next())))
-				case '\'':
-				default:
-					spec += format[end : end+1]
-				}
-				end++
-			}
-			for end < len(format) && strings.IndexByte("hlLqjzt", format[end]) >= 0 && format[end] != 'q' {
-				end++
-			}
-			if end == len(format) {
-				p.c.errorf("%s: missing format character", format[i:])
-				p.code = 1
-				return true
-			}
-			if p.verb(spec, format[end]) {
-				return true
-			}
-			i = end
+	for format != "" {
+		plain, _, _ := strings.Cut(format, "%")
+		p.c.printf("%s", plain)
+		if format = format[len(plain):]; strings.HasPrefix(format, "%%") {
+			p.c.printf("%%")
+			format = format[2:]
+			continue
 		}
+		if format == "" {
+			break
+		}
+		m := directive.FindStringSubmatch(format)
+		if m == nil {
+			return p.fail("%s: missing format character", format)
+		}
+		spec := strings.ReplaceAll(m[1], "'", "")
+		for strings.Contains(spec, "*") {
+			spec = strings.Replace(spec, "*", strconv.FormatInt(p.integer(), 10), 1)
+		}
+		if p.verb("%"+spec, m[2][0]) {
+			return true
+		}
+		format = format[len(m[0]):]
 	}
 	return false
+}
+
+// fail reports what ends all output.
+func (p *printfRun) fail(format string, args ...any) (stop bool) {
+	p.c.errorf(format, args...)
+	p.code = 1
+	return true
 }
 
 // verb writes one argument.
 func (p *printfRun) verb(spec string, verb byte) (stop bool) {
 	if width := strings.Trim(spec, "%-+ #0."); len(strings.TrimLeft(width, "0")) > 6 {
-		p.c.errorf("width is too large")
-		p.code = 1
-		return true
+		return p.fail("width is too large")
 	}
 	switch verb {
 	case 's':
@@ -233,9 +199,7 @@ func (p *printfRun) verb(spec string, verb byte) (stop bool) {
 	case 'e', 'E', 'f', 'F', 'g', 'G':
 		p.c.printf(spec+string(verb), p.number(p.next()))
 	default:
-		p.c.errorf("%%%c: invalid directive", verb)
-		p.code = 1
-		return true
+		return p.fail("%%%c: invalid directive", verb)
 	}
 	return false
 }
@@ -402,25 +366,7 @@ func env(c *Call, f *flags) int {
 	}
 	sub := *c
 	sub.Args, sub.Env = f.args, func() []string { return vars }
-	if f.has("C") {
-		sub.Dir = c.abs(f.str("C", ""))
-	}
 	return c.Exec(c.ctx, sub)
-}
-
-func printenv(c *Call, f *flags) int {
-	if len(f.args) == 0 {
-		return env(c, f)
-	}
-	code := 0
-	for _, name := range f.args {
-		if v := c.env(name); v != "" {
-			c.printf("%s\n", v)
-		} else {
-			code = 1
-		}
-	}
-	return code
 }
 
 func which(c *Call, f *flags) int {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"errors"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -62,7 +63,6 @@ type translator struct {
 	ere   bool
 	out   strings.Builder
 	start bool // nothing to repeat or anchor before here
-	quant byte // the repetition just written, or 0
 }
 
 func (t *translator) next() error {
@@ -84,18 +84,11 @@ func (t *translator) next() error {
 	case c == '[':
 		return t.bracket()
 	case c == '*' && !t.start, special && !t.start && (c == '+' || c == '?'):
-		t.repeat(c)
+		t.out.WriteByte(c)
 		return nil
-	case special && c == '{' && !t.start:
-		if end := strings.IndexByte(t.p[t.i:], '}'); end >= 0 && interval(strings.TrimSuffix(t.p[t.i:t.i+end], `\`)) {
-			t.out.WriteString("{" + zeroFirst(strings.TrimSuffix(t.p[t.i:t.i+end], `\`)) + "}")
-			t.i += end + 1
-			t.quant = '{'
-			return nil
-		}
-		if !t.ere {
-			return errors.New(`bad \{ in pattern`)
-		}
+	case special && (c == '{' && !t.start || c == '}'):
+		t.out.WriteByte(c) // RE2 takes one that repeats nothing for itself
+		return nil
 	case special && (c == '(' || c == '|'):
 		t.put(string(c))
 		t.start = true
@@ -120,7 +113,7 @@ func (t *translator) next() error {
 
 func (t *translator) put(s string) {
 	t.out.WriteString(s)
-	t.start, t.quant = false, 0
+	t.start = false
 }
 
 func (t *translator) literal(c byte) {
@@ -128,23 +121,8 @@ func (t *translator) literal(c byte) {
 		t.put(regexp.QuoteMeta(string(rune(c))))
 	} else {
 		t.out.WriteByte(c)
-		t.start, t.quant = false, 0
+		t.start = false
 	}
-}
-
-// repeat writes *, + or ?; of two in a row, unless equal, both mean *.
-func (t *translator) repeat(c byte) {
-	if t.quant != 0 && t.quant != '{' {
-		if t.quant != c {
-			s := t.out.String()
-			t.out.Reset()
-			t.out.WriteString(s[:len(s)-1] + "*")
-			t.quant = '*'
-		}
-		return
-	}
-	t.out.WriteByte(c)
-	t.quant = c
 }
 
 func (t *translator) escape(c byte) error {
@@ -169,18 +147,6 @@ func (t *translator) escape(c byte) error {
 	return nil
 }
 
-// interval reports whether s is n, n, or n,m.
-func interval(s string) bool {
-	return s != "" && s != "," && strings.Trim(s, "0123456789,") == "" && strings.Count(s, ",") <= 1
-}
-
-func zeroFirst(s string) string {
-	if strings.HasPrefix(s, ",") {
-		return "0" + s
-	}
-	return s
-}
-
 // bracket copies [...], where a backslash is itself but for \n and \t.
 func (t *translator) bracket() error {
 	out, i, p := "[", t.i, t.p
@@ -198,19 +164,13 @@ func (t *translator) bracket() error {
 			t.i = i
 			t.put(out + "]")
 			return nil
-		case c == '[' && i < len(p) && strings.IndexByte(":.=", p[i]) >= 0:
-			kind := p[i]
-			end := strings.Index(p[i+1:], string(kind)+"]")
+		case c == '[' && strings.HasPrefix(p[i:], ":"):
+			end := strings.Index(p[i:], ":]")
 			if end < 0 {
 				return errors.New("unmatched [ in pattern")
 			}
-			name := p[i+1 : i+1+end]
-			i += end + 3
-			if kind == ':' {
-				out += "[:" + name + ":]"
-			} else {
-				out += regexp.QuoteMeta(name)
-			}
+			out += p[i-1 : i+end+2]
+			i += end + 2
 		case c == '\\' && i < len(p) && (p[i] == 'n' || p[i] == 't'):
 			out += `\` + p[i:i+1]
 			i++
@@ -222,31 +182,11 @@ func (t *translator) bracket() error {
 	}
 }
 
-// wildcard compiles a file name pattern, whose * crosses slashes.
-func wildcard(pattern string, ignoreCase bool) (*regexp.Regexp, error) {
-	expr := "^"
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; {
-		case c == '*':
-			expr += ".*"
-		case c == '?':
-			expr += "."
-		case c == '[' && strings.IndexByte(pattern[i+1:], ']') > 0:
-			end := i + 2 + strings.IndexByte(pattern[i+2:], ']')
-			set := strings.ReplaceAll(pattern[i+1:end], `\`, `\\`)
-			if set[0] == '!' {
-				set = "^" + set[1:]
-			}
-			expr += "[" + set + "]"
-			i = end
-		case c == '\\' && i+1 < len(pattern):
-			i++
-			expr += regexp.QuoteMeta(pattern[i : i+1])
-		case c < 0x80:
-			expr += regexp.QuoteMeta(pattern[i : i+1])
-		default:
-			expr += pattern[i : i+1]
-		}
+// wildcard matches a name with a pattern, whose * crosses slashes.
+func wildcard(pattern, name string, ignoreCase bool) (bool, error) {
+	if ignoreCase {
+		pattern, name = strings.ToLower(pattern), strings.ToLower(name)
 	}
-	return compile(expr+"$", perl, ignoreCase)
+	flat := strings.NewReplacer("/", "\x00", "[!", "[^")
+	return path.Match(flat.Replace(pattern), strings.ReplaceAll(name, "/", "\x00"))
 }

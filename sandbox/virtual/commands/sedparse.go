@@ -283,6 +283,9 @@ func (p *sedParser) syntax() regexSyntax {
 	return basic
 }
 
+// sedSet is a set in brackets, or else a bracket.
+var sedSet = regexp.MustCompile(`^\[\^?\]?(?:\[:[a-z]*:\]|[^\]\n])*\]|^\[`)
+
 // until reads up to an unescaped delimiter. An escaped one loses its backslash;
 // in a pattern, one within brackets does not count.
 func (p *sedParser) until(delim byte, pattern bool) (string, error) {
@@ -304,28 +307,9 @@ func (p *sedParser) until(delim byte, pattern bool) (string, error) {
 			}
 			b.WriteByte(next)
 		case ch == '[' && pattern:
-			start := p.i - 1
-			j := p.i
-			if j < len(p.src) && p.src[j] == '^' {
-				j++
-			}
-			if j < len(p.src) && p.src[j] == ']' {
-				j++
-			}
-			for j < len(p.src) && p.src[j] != ']' && p.src[j] != '\n' {
-				if p.src[j] == '[' && j+1 < len(p.src) && p.src[j+1] == ':' {
-					if end := strings.Index(p.src[j:], ":]"); end > 0 {
-						j += end + 1
-					}
-				}
-				j++
-			}
-			if j < len(p.src) && p.src[j] == ']' {
-				b.WriteString(p.src[start : j+1])
-				p.i = j + 1
-			} else {
-				b.WriteByte(ch)
-			}
+			set := sedSet.FindString(p.src[p.i-1:])
+			b.WriteString(set)
+			p.i += len(set) - 1
 		default:
 			b.WriteByte(ch)
 		}

@@ -18,7 +18,7 @@ type sortKey struct {
 
 func sortLines(c *Call, f *flags) int {
 	global := ""
-	for _, o := range []string{"n", "g", "r", "f", "h", "V", "b"} {
+	for _, o := range []string{"n", "g", "r", "f", "h", "b"} {
 		if f.has(o) {
 			global += o
 		}
@@ -185,8 +185,6 @@ func compareKeys(a, b, opts string) int {
 	switch {
 	case has("n"), has("g"), has("h"):
 		by = cmp.Compare(sortNumber(trim(a), opts), sortNumber(trim(b), opts))
-	case has("V"):
-		by = compareVersions(a, b)
 	default:
 		if has("b") {
 			a, b = trim(a), trim(b)
@@ -225,22 +223,3 @@ func leadingFloat(s string) float64 {
 	}
 	return 0
 }
-
-// compareVersions compares runs of digits as numbers, the rest as text.
-func compareVersions(a, b string) int {
-	for a != "" && b != "" {
-		da, db := leadingDigits(a), leadingDigits(b)
-		by := cmp.Compare(a[0], b[0])
-		if da != "" && db != "" {
-			na, nb := strings.TrimLeft(da, "0"), strings.TrimLeft(db, "0")
-			by = cmp.Or(len(na)-len(nb), strings.Compare(na, nb))
-		}
-		if by != 0 {
-			return by
-		}
-		a, b = a[max(1, len(da)):], b[max(1, len(db)):]
-	}
-	return len(a) - len(b)
-}
-
-func leadingDigits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }

@@ -15,9 +15,8 @@ const (
 		"color|colour? line-buffered I Z|null"
 	jqFlags = "r|raw-output j|join-output c|compact-output n|null-input s|slurp R|raw-input e|exit-status " +
 		"S|sort-keys M|monochrome-output tab indent# f|from-file: arg; argjson; slurpfile; rawfile; args"
-	linkFlags = "e|canonicalize-existing f|canonicalize m|canonicalize-missing"
-	lsFlags   = "1 a|all A|almost-all l h|human-readable R|recursive t S r|reverse d|directory F|classify p color?"
-	sumFlags  = "c|check b|binary t|text"
+	lsFlags  = "1 a|all A|almost-all l h|human-readable R|recursive t S r|reverse d|directory F|classify p color?"
+	sumFlags = "c|check b|binary t|text"
 )
 
 // table holds the command of each name. Nothing changes it.
@@ -27,16 +26,14 @@ var table = map[string]command{
 	"basename":  {basename, "+a|multiple s|suffix:"},
 	"cat":       {cat, "n|number b|number-nonblank s|squeeze-blank A|show-all E|show-ends T|show-tabs v|show-nonprinting u"},
 	"chmod":     {chmod, raw},
-	"cmp":       {cmpFiles, "s|quiet|silent"},
 	"cp":        {cp, "r|R|recursive a|archive p f|force n|no-clobber v|verbose t|target-directory: T|no-target-directory"},
 	"cut":       {cut, "d|delimiter: f|fields: c|characters: b|bytes: s|only-delimited complement output-delimiter:"},
 	"date":      {date, "u|utc|universal d|date: I|iso-8601? R|rfc-email r|reference:"},
-	"diff":      {diff, "u U|unified# q|brief i|ignore-case w|ignore-all-space b|ignore-space-change s|report-identical-files a|text L|label: color?"},
+	"diff":      {diff, "u U|unified# q|brief i|ignore-case w|ignore-all-space b|ignore-space-change a|text L|label: color?"},
 	"dirname":   {dirname, ""},
-	"du":        {du, "s|summarize h|human-readable a|all b|bytes c|total k d|max-depth#"},
 	"echo":      {echo, raw},
 	"egrep":     {grep, grepFlags},
-	"env":       {env, "+i|ignore-environment u|unset: C|chdir:"},
+	"env":       {env, "+i|ignore-environment u|unset:"},
 	"false":     {func(*Call, *flags) int { return 1 }, raw},
 	"fgrep":     {grep, grepFlags},
 	"find":      {find, raw},
@@ -50,15 +47,14 @@ var table = map[string]command{
 	"ls":        {ls, lsFlags},
 	"md5sum":    {sum, sumFlags},
 	"mkdir":     {mkdir, "p|parents v|verbose m|mode:"},
-	"mktemp":    {mktemp, "d|directory u|dry-run"},
+	"mktemp":    {mktemp, "d|directory"},
 	"mv":        {mv, "f|force n|no-clobber v|verbose t|target-directory: T|no-target-directory"},
 	"nproc":     {say("1"), ""},
 	"paste":     {paste, "d|delimiters: s|serial"},
-	"printenv":  {printenv, ""},
 	"printf":    {printf, raw},
 	"pwd":       {pwd, "L P"},
-	"readlink":  {readlink, linkFlags},
-	"realpath":  {realpath, linkFlags},
+	"readlink":  {readlink, "f|canonicalize"},
+	"realpath":  {realpath, ""},
 	"rev":       {rev, ""},
 	"rm":        {rm, "r|R|recursive f|force v|verbose d|dir i"},
 	"rmdir":     {rmdir, ""},
@@ -69,7 +65,7 @@ var table = map[string]command{
 	"sha512sum": {sum, sumFlags},
 	"sleep":     {sleep, ""},
 	"sort": {sortLines, "n|numeric-sort g|general-numeric-sort r|reverse u|unique k|key: t|field-separator: f|ignore-case h|human-numeric-sort " +
-		"V|version-sort s|stable c|check b|ignore-leading-blanks o|output:"},
+		"s|stable c|check b|ignore-leading-blanks o|output:"},
 	"stat":    {stat, "c|format: L|dereference"},
 	"tac":     {tac, ""},
 	"tail":    {tail, "-n|lines: c|bytes: q|quiet|silent v|verbose"},
@@ -83,6 +79,6 @@ var table = map[string]command{
 	"wc":      {wc, "l|lines w|words c|bytes m|chars L|max-line-length"},
 	"which":   {which, "a"},
 	"whoami":  {say("user"), ""},
-	"xargs":   {xargs, "+n|max-args# I: L|max-lines# 0|null d|delimiter: r|no-run-if-empty P|max-procs# t|verbose a|arg-file:"},
+	"xargs":   {xargs, "+n|max-args# I: 0|null d|delimiter: r|no-run-if-empty P|max-procs#"},
 	"yes":     {yes, raw},
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func xargs(c *Call, f *flags) int {
-	data, code := c.slurpAll(f.vals["a"])
+	data, code := c.slurpAll(nil)
 	if code != 0 {
 		return code
 	}
@@ -26,7 +26,7 @@ func xargs(c *Call, f *flags) int {
 		if text := strings.TrimSuffix(string(data), delim); text != "" {
 			items = strings.Split(text, delim)
 		}
-	case f.has("I", "L"):
+	case f.has("I"):
 		for _, line := range splitLines(data) {
 			if line = strings.TrimLeft(line, " \t"); line != "" {
 				items = append(items, line)
@@ -44,11 +44,8 @@ func xargs(c *Call, f *flags) int {
 // xargsRun runs the command for items, as many at a time as the options say.
 func (c *Call) xargsRun(f *flags, command, items []string) int {
 	most := f.num("n", 5000)
-	switch {
-	case f.has("I"):
+	if f.has("I") {
 		most = 1
-	case f.has("L"):
-		most = f.num("L", 1)
 	}
 	if most == 0 {
 		return c.usage("a number above 0 is needed")
@@ -57,24 +54,14 @@ func (c *Call) xargsRun(f *flags, command, items []string) int {
 	for batch := range slices.Chunk(items, most) {
 		batches = append(batches, batch)
 	}
-	if len(items) == 0 && !f.has("r", "I", "L") {
+	if len(items) == 0 && !f.has("r", "I") {
 		batches = [][]string{nil}
 	}
 	code := 0
 	for _, batch := range batches {
 		args := slices.Concat(command, batch)
-		switch {
-		case f.has("I"):
+		if f.has("I") {
 			args = replaceAll(command, f.str("I", ""), batch[0])
-		case f.has("L"):
-			words, err := xargsWords(strings.Join(batch, " "))
-			if err != nil {
-				return c.usage("%v", err)
-			}
-			args = slices.Concat(command, words)
-		}
-		if f.has("t") {
-			c.errorf("%s", strings.Join(args, " "))
 		}
 		switch got := c.spawn(args); {
 		case got == 255:
