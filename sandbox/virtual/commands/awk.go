@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/benhoyt/goawk/interp"
-	"github.com/benhoyt/goawk/lexer"
 	"github.com/benhoyt/goawk/parser"
 	"github.com/itchyny/timefmt-go"
 )
@@ -38,17 +37,14 @@ func awk(c *Call, f *flags) int {
 		k, v, _ := strings.Cut(kv, "=")
 		config.Environ = append(config.Environ, k, v)
 	}
-	if fs := f.str("F", ""); fs == "t" {
-		config.Vars = append(config.Vars, "FS", "\t")
-	} else if f.has("F") {
-		config.Vars = append(config.Vars, "FS", unescaped(fs))
+	if f.has("F") {
+		fs, _ := unescape(f.str("F", ""), false)
+		config.Vars = append(config.Vars, "FS", fs)
 	}
 	for _, kv := range f.vals["v"] {
-		k, v, found := strings.Cut(kv, "=")
-		if !found {
-			return c.usage("-v needs name=value")
-		}
-		config.Vars = append(config.Vars, k, unescaped(v))
+		k, v, _ := strings.Cut(kv, "=")
+		v, _ = unescape(v, false)
+		config.Vars = append(config.Vars, k, v)
 	}
 	for _, arg := range f.args {
 		if !assignment.MatchString(arg) {
@@ -74,13 +70,6 @@ func awk(c *Call, f *flags) int {
 // refused says what GoAWK means by its settings.
 var refused = strings.NewReplacer("due to NoExec", "here; use the shell around awk", "due to NoFileReads", "here; give it as an argument")
 
-func unescaped(s string) string {
-	if plain, err := lexer.Unescape(s); err == nil {
-		return plain
-	}
-	return s
-}
-
 // An awkRun is the files of a program. It is its standard input: each of the
 // files comes as one input that ends, so that FNR and nextfile work.
 type awkRun struct {
@@ -96,19 +85,18 @@ type awkRun struct {
 }
 
 func (a *awkRun) Read(p []byte) (int, error) {
-	for a.cur == nil {
+	if a.cur == nil {
 		if len(a.files) == 0 {
 			return 0, io.EOF
 		}
 		a.file, a.files = a.files[0], a.files[1:]
 		r, err := a.c.open(a.file)
-		if err == nil {
-			a.cur = r
-			break
+		if err != nil {
+			a.c.fail(a.file, err)
+			a.code = 2
+			return 0, io.EOF
 		}
-		a.c.errorf("cannot open \"%s\" (%s)", a.file, why(err))
-		a.code = 2
-		return 0, io.EOF
+		a.cur = r
 	}
 	n, err := a.cur.Read(p)
 	if n == 0 && errors.Is(err, io.EOF) {
@@ -157,7 +145,7 @@ func (a *awkRun) redirect(mode, name string) (int, error) {
 	if a.outs[name] == nil {
 		w, err := a.c.create(name, mode == ">>")
 		if err != nil {
-			return 0, fmt.Errorf("%s: %s", name, why(err))
+			return 0, fmt.Errorf("%s: %s", name, Why(err))
 		}
 		a.outs[name] = w
 	}

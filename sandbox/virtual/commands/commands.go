@@ -50,8 +50,8 @@ func Run(ctx context.Context, c Call) int {
 		return 127
 	}
 	c.ctx = ctx
-	c.Stdin = guardedReader{ctx, c.Stdin}
-	c.out = bufio.NewWriter(guardedWriter{ctx, c.Stdout})
+	c.Stdin = guarded{ctx: ctx, r: c.Stdin}
+	c.out = bufio.NewWriter(guarded{ctx: ctx, w: c.Stdout})
 	code := 2
 	if f, err := parseFlags(cmd.flags, c.Args[1:]); err != nil {
 		c.errorf("%v", err)
@@ -60,7 +60,7 @@ func Run(ctx context.Context, c Call) int {
 	}
 	if err := c.out.Flush(); err != nil {
 		if !errors.Is(err, syscall.EPIPE) && ctx.Err() == nil {
-			c.errorf("write error: %s", why(err))
+			c.errorf("write error: %s", Why(err))
 		}
 		code = max(code, 1)
 	}
@@ -70,25 +70,21 @@ func Run(ctx context.Context, c Call) int {
 // Known reports whether there is a command of that name.
 func Known(name string) bool { return table[name].run != nil }
 
-// A guardedReader fails once its context has ended.
-type guardedReader struct {
+// A guarded reader or writer fails once its context has ended.
+type guarded struct {
 	ctx context.Context
 	r   io.Reader
+	w   io.Writer
 }
 
-func (g guardedReader) Read(p []byte) (int, error) {
+func (g guarded) Read(p []byte) (int, error) {
 	if err := g.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return g.r.Read(p)
 }
 
-type guardedWriter struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-func (g guardedWriter) Write(p []byte) (int, error) {
+func (g guarded) Write(p []byte) (int, error) {
 	if err := g.ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -112,7 +108,7 @@ func (c *Call) usage(format string, args ...any) int {
 
 // fail prints why something about a file failed and returns 1.
 func (c *Call) fail(name string, err error) int {
-	c.errorf("%s: %s", name, why(err))
+	c.errorf("%s: %s", name, Why(err))
 	return 1
 }
 
@@ -139,7 +135,7 @@ func (c *Call) open(name string) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guardedReader{c.ctx, f}, nil
+	return guarded{ctx: c.ctx, r: f}, nil
 }
 
 // create opens an output.
@@ -325,8 +321,8 @@ func splitLines(data []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// why is the reason of an error, worded as other systems do.
-func why(err error) string {
+// Why is the reason of an error without its path, worded as other systems do.
+func Why(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
@@ -334,6 +330,3 @@ func why(err error) string {
 	s := err.Error()
 	return strings.ToUpper(s[:1]) + s[1:]
 }
-
-// Why is the reason of an error without its path.
-func Why(err error) string { return why(err) }

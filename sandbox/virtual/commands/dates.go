@@ -12,7 +12,7 @@ import (
 func date(c *Call, f *flags) int {
 	when, err := c.when(f)
 	if err != nil {
-		return c.usage("%s", why(err))
+		return c.usage("%s", Why(err))
 	}
 	format := "%a %b %e %H:%M:%S %Z %Y"
 	switch {

@@ -192,7 +192,7 @@ func ln(c *Call, f *flags) int {
 func touch(c *Call, f *flags) int {
 	when, err := c.when(f)
 	if err != nil {
-		return c.usage("%s", why(err))
+		return c.usage("%s", Why(err))
 	}
 	return c.all(f.args, func(name string) error {
 		if _, err := c.FS.Stat(c.abs(name)); errors.Is(err, fs.ErrNotExist) {

@@ -68,7 +68,7 @@ func (g *grepRun) prepare() int {
 	for _, file := range f.vals["f"] {
 		data, err := c.load(file)
 		if err != nil {
-			return c.usage("%s: %s", file, why(err))
+			return c.usage("%s: %s", file, Why(err))
 		}
 		patterns = append(patterns, splitLines(data)...)
 	}
@@ -117,14 +117,14 @@ func (g *grepRun) operand(file string, recursive, bare bool) {
 	}
 	r, err := g.c.open(file)
 	if err != nil {
-		g.fail(file, why(err))
+		g.fail(file, Why(err))
 		return
 	}
 	if file == "-" {
 		file = "(standard input)"
 	}
 	if err := g.search(file, r); err != nil {
-		g.fail(file, why(err))
+		g.fail(file, Why(err))
 	}
 }
 
@@ -138,7 +138,7 @@ func (g *grepRun) fail(file, reason string) {
 func (g *grepRun) dir(dir string, bare bool) {
 	infos, err := g.c.FS.ReadDir(g.c.abs(dir))
 	if err != nil {
-		g.fail(dir, why(err))
+		g.fail(dir, Why(err))
 		return
 	}
 	for _, info := range infos {

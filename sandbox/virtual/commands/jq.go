@@ -58,7 +58,7 @@ func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 	}
 	for _, pair := range f.vals["argjson"] {
 		name, text, _ := strings.Cut(pair, "\x00")
-		all, err := decodeAll(text)
+		all, err := decodeAll([]byte(text))
 		if err != nil || len(all) != 1 {
 			return nil, nil, fmt.Errorf("--argjson %s: not one JSON value", name)
 		}
@@ -70,10 +70,10 @@ func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 			data, err := c.load(file)
 			var v any = string(data)
 			if err == nil && kind == "slurpfile" {
-				v, err = decodeAll(string(data))
+				v, err = decodeAll(data)
 			}
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %s", file, why(err))
+				return nil, nil, fmt.Errorf("%s: %s", file, Why(err))
 			}
 			add(name, v)
 		}
@@ -88,74 +88,71 @@ func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 	return names, values, nil
 }
 
-func decodeAll(s string) ([]any, error) {
-	dec := json.NewDecoder(strings.NewReader(s))
+// A jsonIter yields the values of a text; an error comes as a value, the last.
+type jsonIter struct{ dec *json.Decoder }
+
+func newJSONIter(data []byte) *jsonIter {
+	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	all := []any{}
-	for {
-		var v any
-		if err := dec.Decode(&v); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
+	return &jsonIter{dec}
+}
+
+// Next implements gojq.Iter.
+func (it *jsonIter) Next() (any, bool) {
+	if it.dec == nil {
+		return nil, false
+	}
+	var v any
+	err := it.dec.Decode(&v)
+	if err == nil {
+		return v, true
+	}
+	it.dec = nil
+	return err, !errors.Is(err, io.EOF)
+}
+
+func decodeAll(data []byte) ([]any, error) {
+	it, all := newJSONIter(data), []any{}
+	for v, ok := it.Next(); ok; v, ok = it.Next() {
+		if err, bad := v.(error); bad {
 			return nil, err
 		}
 		all = append(all, v)
 	}
+	return all, nil
 }
 
-// jqInputs yields the inputs, one value after the other.
+// jqInputs yields the inputs, which are read when the first is asked for.
 type jqInputs struct {
 	c     *Call
 	f     *flags
 	names []string
-	began bool
-	rest  []any
-	dec   *json.Decoder
+	iter  gojq.Iter
 	code  int
 }
 
 // Next implements gojq.Iter; an error comes as a value.
 func (in *jqInputs) Next() (any, bool) {
-	if !in.began {
-		in.began = true
-		data, code := in.c.slurpAll(in.names)
-		in.code = code
-		switch {
-		case in.f.has("R") && in.f.has("s"):
-			in.rest = []any{string(data)}
-		case in.f.has("R"):
-			for _, line := range splitLines(data) {
-				in.rest = append(in.rest, line)
-			}
-		case in.f.has("s"):
-			all, err := decodeAll(string(data))
-			if err != nil {
-				return err, true
-			}
-			in.rest = []any{all}
-		default:
-			in.dec = json.NewDecoder(bytes.NewReader(data))
-			in.dec.UseNumber()
-		}
+	if in.iter != nil {
+		return in.iter.Next()
 	}
-	if in.dec != nil {
-		var v any
-		err := in.dec.Decode(&v)
-		if errors.Is(err, io.EOF) {
-			return nil, false
-		}
+	data, code := in.c.slurpAll(in.names)
+	in.code = code
+	switch {
+	case in.f.has("R") && in.f.has("s"):
+		in.iter = gojq.NewIter(string(data))
+	case in.f.has("R"):
+		in.iter = gojq.NewIter(splitLines(data)...)
+	case in.f.has("s"):
+		all, err := decodeAll(data)
 		if err != nil {
-			in.dec = nil
 			return err, true
 		}
-		return v, true
+		in.iter = gojq.NewIter(all)
+	default:
+		in.iter = newJSONIter(data)
 	}
-	if len(in.rest) == 0 {
-		return nil, false
-	}
-	v := in.rest[0]
-	in.rest = in.rest[1:]
-	return v, true
+	return in.iter.Next()
 }
 
 type jqRun struct {

@@ -31,7 +31,7 @@ func ls(c *Call, f *flags) int {
 		}
 		switch e := (entry{name, c.abs(name), info}); {
 		case err != nil:
-			c.errorf("cannot access '%s': %s", name, why(err))
+			c.errorf("cannot access '%s': %s", name, Why(err))
 			code = 2
 		case info.IsDir() && !f.has("d"):
 			dirs = append(dirs, e)
@@ -57,7 +57,7 @@ func ls(c *Call, f *flags) int {
 func (c *Call) listDir(f *flags, d entry) {
 	infos, err := c.FS.ReadDir(d.path)
 	if err != nil {
-		c.errorf("cannot open directory '%s': %s", d.show, why(err))
+		c.errorf("cannot open directory '%s': %s", d.show, Why(err))
 		return
 	}
 	var kids []entry

@@ -38,14 +38,14 @@ func sed(c *Call, f *flags) int {
 	for _, name := range f.args {
 		r, err := c.open(name)
 		if err != nil {
-			c.errorf("can't read %s: %s", name, why(err))
+			c.errorf("can't read %s: %s", name, Why(err))
 			code = 2
 			continue
 		}
 		s.inputs = append(s.inputs, r)
 	}
 	if s.run(); s.err != nil && c.ctx.Err() == nil {
-		c.errorf("%s", why(s.err))
+		c.errorf("%s", Why(s.err))
 	}
 	return max(s.code, code)
 }

@@ -48,7 +48,7 @@ type sedParser struct {
 	extended bool
 }
 
-var errSedEnd = errors.New("unterminated command")
+const digits = "0123456789"
 
 func (p *sedParser) peek() byte {
 	if p.i < len(p.src) {
@@ -57,10 +57,23 @@ func (p *sedParser) peek() byte {
 	return 0
 }
 
-func (p *sedParser) skip(set string) {
-	for p.i < len(p.src) && strings.IndexByte(set, p.src[p.i]) >= 0 {
-		p.i++
+// take takes what is made of a set of characters.
+func (p *sedParser) take(set string) string {
+	rest := p.src[p.i:]
+	taken := rest[:len(rest)-len(strings.TrimLeft(rest, set))]
+	p.i += len(taken)
+	return taken
+}
+
+func (p *sedParser) blanks() { p.take(" \t") }
+
+// accept takes a character if it is the next.
+func (p *sedParser) accept(ch byte) bool {
+	if p.peek() != ch {
+		return false
 	}
+	p.i++
+	return true
 }
 
 // commands parses a script. Blocks are flat: { holds where to go if it is not
@@ -69,7 +82,7 @@ func (p *sedParser) commands() ([]*sedCommand, error) {
 	var out, open []*sedCommand
 	labels := map[string]int{}
 	for {
-		switch p.skip(" \t\n;"); p.peek() {
+		switch p.take(" \t\n;"); p.peek() {
 		case 0:
 			if len(open) > 0 {
 				return nil, errors.New("unmatched {")
@@ -77,7 +90,7 @@ func (p *sedParser) commands() ([]*sedCommand, error) {
 			labels[""] = len(out)
 			return out, jumps(out, labels)
 		case '#':
-			p.rest()
+			p.before("\n")
 			continue
 		case '}':
 			if len(open) == 0 {
@@ -117,15 +130,14 @@ func jumps(cmds []*sedCommand, labels map[string]int) error {
 	return nil
 }
 
-// rest takes the rest of the line.
-func (p *sedParser) rest() string {
-	end := strings.IndexByte(p.src[p.i:], '\n')
-	if end < 0 {
-		end = len(p.src) - p.i
+// before takes what stands before any of some characters.
+func (p *sedParser) before(set string) string {
+	rest := p.src[p.i:]
+	if end := strings.IndexAny(rest, set); end >= 0 {
+		rest = rest[:end]
 	}
-	s := p.src[p.i : p.i+end]
-	p.i += end
-	return s
+	p.i += len(rest)
+	return rest
 }
 
 func (p *sedParser) command() (*sedCommand, error) {
@@ -134,14 +146,10 @@ func (p *sedParser) command() (*sedCommand, error) {
 	if cmd.from, err = p.address(); err != nil {
 		return nil, err
 	}
-	p.skip(" \t")
-	if cmd.from != nil && p.peek() == ',' {
-		p.i++
-		p.skip(" \t")
-		plus := p.peek() == '+'
-		if plus {
-			p.i++
-		}
+	p.blanks()
+	if cmd.from != nil && p.accept(',') {
+		p.blanks()
+		plus := p.accept('+')
 		if cmd.to, err = p.address(); err != nil {
 			return nil, err
 		}
@@ -150,11 +158,10 @@ func (p *sedParser) command() (*sedCommand, error) {
 		}
 		cmd.to.plus = plus
 	}
-	p.skip(" \t")
-	for p.peek() == '!' {
+	p.blanks()
+	for p.accept('!') {
 		cmd.negate = true
-		p.i++
-		p.skip(" \t")
+		p.blanks()
 	}
 	cmd.verb = p.peek()
 	p.i++
@@ -164,21 +171,19 @@ func (p *sedParser) command() (*sedCommand, error) {
 	case '=', 'd', 'D', 'p', 'P', 'n', 'N', 'g', 'G', 'h', 'H', 'x', 'z':
 		return cmd, p.end()
 	case 'q', 'Q':
-		p.skip(" \t")
-		start := p.i
-		p.skip("0123456789")
-		cmd.text = p.src[start:p.i]
+		p.blanks()
+		cmd.text = p.take(digits)
 		return cmd, p.end()
 	case ':', 'b', 't', 'T':
-		p.skip(" \t")
-		cmd.text = strings.TrimSpace(p.word(";\n}"))
+		p.blanks()
+		cmd.text = strings.TrimSpace(p.before(";\n}"))
 		return cmd, nil
 	case 'a', 'i', 'c':
 		cmd.text = p.text()
 		return cmd, nil
 	case 'r':
-		p.skip(" \t")
-		cmd.text = strings.TrimSpace(p.rest())
+		p.blanks()
+		cmd.text = strings.TrimSpace(p.before("\n"))
 		return cmd, nil
 	case 's':
 		return cmd, p.substitute(cmd)
@@ -192,43 +197,31 @@ func (p *sedParser) command() (*sedCommand, error) {
 
 // end checks that nothing but a separator follows.
 func (p *sedParser) end() error {
-	p.skip(" \t")
+	p.blanks()
 	switch p.peek() {
 	case 0, '\n', ';', '}', '#':
 		return nil
 	}
-	return fmt.Errorf("extra characters after command")
-}
-
-func (p *sedParser) word(until string) string {
-	start := p.i
-	for p.i < len(p.src) && strings.IndexByte(until, p.src[p.i]) < 0 {
-		p.i++
-	}
-	return p.src[start:p.i]
+	return errors.New("extra characters after command")
 }
 
 // text reads what a, i and c take: lines, of which a backslash continues one.
 func (p *sedParser) text() string {
-	p.skip(" \t")
-	if p.peek() == '\\' {
-		p.i++
-		p.skip(" \t")
-		if p.peek() == '\n' {
-			p.i++
-		}
+	p.blanks()
+	if p.accept('\\') {
+		p.blanks()
+		p.accept('\n')
 	}
 	var b strings.Builder
 	for p.i < len(p.src) && p.src[p.i] != '\n' {
-		if p.src[p.i] == '\\' && p.i+1 < len(p.src) {
+		ch := p.src[p.i]
+		if ch == '\\' && p.i+1 < len(p.src) {
 			p.i++
-			if p.src[p.i] == 't' {
-				b.WriteByte('\t')
-				p.i++
-				continue
+			if ch = p.src[p.i]; ch == 't' {
+				ch = '\t'
 			}
 		}
-		b.WriteByte(p.src[p.i])
+		b.WriteByte(ch)
 		p.i++
 	}
 	return b.String()
@@ -237,15 +230,10 @@ func (p *sedParser) text() string {
 func (p *sedParser) address() (*sedAddress, error) {
 	switch ch := p.peek(); {
 	case ch >= '0' && ch <= '9':
-		start := p.i
-		p.skip("0123456789")
-		n, err := strconv.Atoi(p.src[start:p.i])
+		n, err := strconv.Atoi(p.take(digits))
 		a := &sedAddress{line: n}
-		if err == nil && p.peek() == '~' {
-			p.i++
-			start = p.i
-			p.skip("0123456789")
-			if a.step, err = strconv.Atoi(p.src[start:p.i]); a.step == 0 {
+		if err == nil && p.accept('~') {
+			if a.step, err = strconv.Atoi(p.take(digits)); a.step == 0 {
 				a.step = 1 << 30
 			}
 		}
@@ -254,21 +242,12 @@ func (p *sedParser) address() (*sedAddress, error) {
 		p.i++
 		return &sedAddress{last: true}, nil
 	case ch == '/' || ch == '\\':
-		if ch == '\\' {
-			p.i++
-		}
+		p.accept('\\')
 		delim := p.peek()
 		p.i++
 		pattern, err := p.until(delim, true)
-		if err != nil {
-			return nil, err
-		}
-		fold := p.peek() == 'I'
-		if fold {
-			p.i++
-		}
 		a := &sedAddress{pattern: true}
-		if pattern != "" {
+		if fold := p.accept('I'); err == nil && pattern != "" {
 			a.re, err = compile(pattern, p.syntax(), fold)
 		}
 		return a, err
@@ -314,17 +293,21 @@ func (p *sedParser) until(delim byte, pattern bool) (string, error) {
 			b.WriteByte(ch)
 		}
 	}
-	return "", errSedEnd
+	return "", errors.New("unterminated command")
+}
+
+// twoParts reads what s and y take; the first may be a pattern.
+func (p *sedParser) twoParts(pattern bool) (first, second string, err error) {
+	delim := p.peek()
+	p.i++
+	if first, err = p.until(delim, pattern); err == nil {
+		second, err = p.until(delim, false)
+	}
+	return first, second, err
 }
 
 func (p *sedParser) substitute(cmd *sedCommand) error {
-	delim := p.peek()
-	p.i++
-	pattern, err := p.until(delim, true)
-	if err != nil {
-		return err
-	}
-	with, err := p.until(delim, false)
+	pattern, with, err := p.twoParts(true)
 	if err != nil {
 		return err
 	}
@@ -388,12 +371,9 @@ func sedPieces(s string, groups int) ([]sedPiece, error) {
 				out = append(out, sedPiece{group: int(ch - '0')})
 			case strings.IndexByte("ULEul", ch) >= 0:
 				out = append(out, sedPiece{group: -1, fold: ch})
-			case ch == 'n':
-				text("\n")
-			case ch == 't':
-				text("\t")
-			case ch == 'r':
-				text("\r")
+			case strings.IndexByte("ntr", ch) >= 0:
+				plain, _ := unescape(s[i-1:i+1], false)
+				text(plain)
 			default:
 				text(s[i : i+1])
 			}
@@ -403,13 +383,7 @@ func sedPieces(s string, groups int) ([]sedPiece, error) {
 }
 
 func (p *sedParser) transliterate(cmd *sedCommand) error {
-	delim := p.peek()
-	p.i++
-	from, err := p.until(delim, false)
-	if err != nil {
-		return err
-	}
-	to, err := p.until(delim, false)
+	from, to, err := p.twoParts(false)
 	if err != nil {
 		return err
 	}

@@ -70,25 +70,17 @@ func sortLines(c *Call, f *flags) int {
 	if f.has("u") {
 		list = slices.CompactFunc(list, func(a, b string) bool { return compare(a, b) == 0 })
 	}
-	return c.sorted(f, list)
-}
-
-// sorted writes the result, to the file of -o if that is given.
-func (c *Call) sorted(f *flags, list []string) int {
-	text := strings.Join(list, "\n")
+	w, err := io.Writer(c.out), error(nil)
+	if f.has("o") {
+		if w, err = c.create(f.str("o", ""), false); err != nil {
+			return c.usage("%s: %s", f.str("o", ""), Why(err))
+		}
+	}
 	if len(list) > 0 {
-		text += "\n"
-	}
-	if !f.has("o") {
-		c.printf("%s", text)
-		return 0
-	}
-	w, err := c.create(f.str("o", ""), false)
-	if err == nil {
-		_, err = io.WriteString(w, text)
+		_, err = io.WriteString(w, strings.Join(list, "\n")+"\n")
 	}
 	if err != nil {
-		return c.usage("%s: %s", f.str("o", ""), why(err))
+		return c.usage("%s", Why(err))
 	}
 	return 0
 }
