@@ -31,6 +31,9 @@ func (f Fault) Retry() bool {
 	return false
 }
 
+// Elsewhere says whether another model may answer what this one could not.
+func (f Fault) Elsewhere() bool { return f.Retry() || f == Denied || f == Missing }
+
 // An Error is the only error of Stream. Its text never holds a key, the
 // provider's body or anybody's words.
 type Error struct {

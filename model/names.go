@@ -11,7 +11,8 @@ import (
 type Names struct {
 	providers map[string]Provider
 	alias     map[string]string
-	specs     map[string]Spec // overrides by "provider/model"
+	specs     map[string]Spec     // overrides by "provider/model"
+	after     map[string][]string // who answers when the named one cannot, in order
 }
 
 // A Choice is a model that a name stands for.
@@ -79,6 +80,33 @@ func (n *Names) Resolve(name string) (Choice, error) {
 		c.Spec = Lookup(provider, id)
 	}
 	return c, nil
+}
+
+// Fallbacks sets who answers, in order, when the model of a name cannot. Every
+// name must resolve.
+func (n *Names) Fallbacks(after map[string][]string) error {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		for _, next := range append([]string{name}, after[name]...) {
+			if _, err := n.Resolve(next); err != nil {
+				return err
+			}
+		}
+	}
+	n.after = after
+	return nil
+}
+
+// Chain is the model of a name and those that answer when it cannot.
+func (n *Names) Chain(name string) ([]Choice, error) {
+	var out []Choice
+	for _, next := range append([]string{name}, n.after[name]...) {
+		c, err := n.Resolve(next)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 func list[V any](m map[string]V) string {

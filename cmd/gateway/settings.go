@@ -76,6 +76,7 @@ type figures struct {
 // fileSettings are the sections of the settings file.
 type fileSettings struct {
 	models  map[string]string
+	after   map[string][]string
 	figures map[string]figures
 	agents  map[string]agentSettings
 	routes  []routeSettings
@@ -86,6 +87,7 @@ type fileSettings struct {
 func readFile(s *config.Settings) fileSettings {
 	f := fileSettings{access: accessSettings{Talk: chat.Member}}
 	s.Section("models", &f.models)
+	s.Section("fallbacks", &f.after)
 	s.Section("figures", &f.figures)
 	s.Section("agents", &f.agents)
 	s.Section("routes", &f.routes)
@@ -130,6 +132,9 @@ func (f *fileSettings) names(s *config.Settings, providers []model.Provider) *mo
 	if err != nil {
 		s.Refuse("models", err.Error(), "names of your own for provider/model, such as \"fast: openai/gpt-5-mini\"")
 		return nil
+	}
+	if err := n.Fallbacks(f.after); err != nil {
+		s.Refuse("fallbacks", err.Error(), "for a name the models that answer when it cannot, such as \"fast: [anthropic/claude-haiku-4-5]\"")
 	}
 	return n
 }

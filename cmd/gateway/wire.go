@@ -62,6 +62,7 @@ var vars = []config.Group{
 	{Title: "Anthropic", Vars: anthropic.Vars},
 	{Title: "Gemini", Vars: gemini.Vars},
 	{Title: "Models", Doc: "Names of your own for models.", Section: "models", Type: map[string]string{}},
+	{Title: "Fallbacks", Doc: "Who answers, in order, when the model of a name cannot.", Section: "fallbacks", Type: map[string][]string{}},
 	{Title: "Figures", Doc: "What is known about a model, by provider/model; replaces the embedded figures.", Section: "figures", Type: map[string]figures{}},
 	{Title: "Agents", Doc: "Who answers. Without this section there is one agent, assistant, with a ladder of fast and strong.", Section: "agents", Type: map[string]agentSettings{}},
 	{Title: "Routes", Doc: "Which agent answers what; the first match wins. What matches nothing is recorded as ignored.", Section: "routes", Type: []routeSettings{}},

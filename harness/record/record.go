@@ -57,6 +57,7 @@ type Retried struct {
 	Status int           `json:"status,omitempty"`
 	Code   string        `json:"code,omitempty"`
 	Wait   time.Duration `json:"wait_ns"`
+	Next   string        `json:"next,omitempty"` // the fallback that is asked instead, "provider/model"
 }
 
 // Said is the answer of a model call.

@@ -349,3 +349,32 @@ func TestCircuit(t *testing.T) {
 		}
 	})
 }
+
+// When a model cannot answer, the next of the chain does, in the same step; a
+// request that no model would take is not passed on.
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault model.Fault
+		want  string
+		asked int
+	}{"denied": {model.Denied, "from the other", 2}, "invalid": {model.Invalid, lineSettings, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, plain(), scripted.Fault(c.fault, 0), scripted.Say("from the other"))
+			if err := w.opts.Models.Fallbacks(map[string][]string{"fast": {"scripted/other"}}); err != nil {
+				t.Fatal(err)
+			}
+			w.ask("U1", "hi")
+			if got := w.posts(); len(got) != 1 || got[0] != c.want {
+				t.Errorf("posts %q, want %q", got, c.want)
+			}
+			if n := len(w.model.Requests()); n != c.asked {
+				t.Errorf("%d requests, want %d", n, c.asked)
+			}
+			if said := of[record.Said](w.records()); c.asked == 2 && (len(said) != 1 || said[0].Asked != "scripted/other") {
+				t.Errorf("answers %+v", said)
+			}
+		})
+	}
+}

@@ -46,7 +46,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		r.logRender(err)
 		return true, r.settle(ctx, record.Broken, "agent", lineBroken)
 	}
-	choice, err := r.Models.Resolve(m.Model)
+	chain, err := r.Models.Chain(m.Model)
 	if err != nil {
 		r.log.Error("model not usable", "err", err)
 		return true, r.settle(ctx, record.Broken, "model", lineSettings)
@@ -59,7 +59,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		return r.start(ctx, n, &m, snap)
 	}
 	r.rendered(n, snap, m.View())
-	resp, took, err := r.reach(ctx, n, &m, choice)
+	resp, choice, took, err := r.reach(ctx, n, &m, chain)
 	if err != nil {
 		return r.failed(ctx, err)
 	}
@@ -114,9 +114,25 @@ func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
 	return c.Spec.Fit(req)
 }
 
-// reach makes room for the request, if need be, and asks; a request that the
+// reach asks the models of the chain until one answers.
+func (r *run) reach(ctx context.Context, n int, m *harness.Manifest, chain []model.Choice) (resp model.Response, c model.Choice, took time.Duration, err error) {
+	for i := range chain {
+		c = chain[i]
+		resp, took, err = r.askInRoom(ctx, n, m, c)
+		var me *model.Error
+		if err == nil || i == len(chain)-1 || !errors.As(err, &me) || !me.Fault.Elsewhere() {
+			break
+		}
+		next := chain[i+1].Full()
+		r.log.Warn("another model is asked", "turn", r.f.Turn.ID, "step", n, "err", me, "next", next)
+		r.add(record.Retried{Turn: r.f.Turn.ID, Step: n, Fault: me.Fault, Status: me.Status, Code: me.Code, Next: next})
+	}
+	return resp, c, took, err
+}
+
+// askInRoom makes room for the request, if need be, and asks; a request that the
 // provider refuses as too long is asked once more after a compaction.
-func (r *run) reach(ctx context.Context, n int, m *harness.Manifest, c model.Choice) (model.Response, time.Duration, error) {
+func (r *run) askInRoom(ctx context.Context, n int, m *harness.Manifest, c model.Choice) (model.Response, time.Duration, error) {
 	if err := r.makeRoom(ctx, n, m, c); err != nil {
 		return model.Response{}, 0, err
 	}
