@@ -252,10 +252,7 @@ func trSet(s string) ([]rune, error) {
 
 func trRune(s string) (rune, string) {
 	if s[0] == '\\' && len(s) > 1 {
-		end := 2
-		for s[1] >= '0' && s[1] <= '7' && end < min(4, len(s)) && s[end] >= '0' && s[end] <= '7' {
-			end++
-		}
+		end := max(2, len(escapedNumber.FindString(s)))
 		if plain, _ := unescape(s[:end], false); plain != s[:end] {
 			return rune(plain[0]), s[end:]
 		}

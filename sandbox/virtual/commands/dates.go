@@ -106,13 +106,10 @@ func leadingTime(words []string, now time.Time) (time.Time, []string) {
 	layouts := []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05", "2006-01-02 15:04",
 		"2006-01-02", "2006/01/02", "01/02/2006", "20060102", "2 Jan 2006", "Jan 2 2006", "Jan 2 2006 15:04:05",
-		"January 2 2006", "Mon Jan 2 15:04:05 MST 2006", "Mon, 2 Jan 2006 15:04:05 -0700",
+		"January 2 2006", "Mon Jan 2 15:04:05 MST 2006", "Mon 2 Jan 2006 15:04:05 -0700",
 	}
 	for n := min(len(words), 6); n > 0; n-- {
-		text := strings.Join(words[:n], " ")
-		if !strings.Contains(text, "Mon,") {
-			text = strings.ReplaceAll(text, ", ", " ")
-		}
+		text := strings.ReplaceAll(strings.Join(words[:n], " "), ",", "")
 		for _, layout := range layouts {
 			if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
 				return t.UTC(), words[n:]

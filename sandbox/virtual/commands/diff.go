@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -112,42 +112,26 @@ func diff(c *Call, f *flags) int {
 	if len(f.args) != 2 {
 		return c.usage("two files are needed")
 	}
-	a, b := f.args[0], f.args[1]
-	switch dirA, dirB := c.isDir(a), c.isDir(b); {
-	case dirA && dirB:
-		return c.usage("directories are not supported; compare file by file")
-	case dirA:
-		a = path.Join(a, path.Base(b))
-	case dirB:
-		b = path.Join(b, path.Base(a))
-	}
 	var texts [2][]byte
-	for i, name := range []string{a, b} {
+	for i, name := range f.args {
 		var err error
 		if texts[i], err = c.load(name); err != nil {
 			c.fail(name, err)
 			return 2
 		}
 	}
-	return (&diffRun{c, f}).files(a, b, texts[0], texts[1])
+	return (&diffRun{c, f}).files(texts[0], texts[1])
 }
 
-func (c *Call) isDir(name string) bool {
-	info, err := c.FS.Stat(c.abs(name))
-	return err == nil && info.IsDir()
-}
+var blanks = regexp.MustCompile(`[ \t]+`)
 
 // key is what two lines must share to be equal.
 func (d *diffRun) key(s string) string {
-	switch {
-	case d.f.has("w"):
+	if d.f.has("w") {
 		s = strings.Join(strings.Fields(s), "")
-	case d.f.has("b"):
-		s = strings.TrimRight(s, " \t")
-		lead := len(s) > 0 && (s[0] == ' ' || s[0] == '\t')
-		if s = strings.Join(strings.Fields(s), " "); lead {
-			s = " " + s
-		}
+	}
+	if d.f.has("b") {
+		s = blanks.ReplaceAllString(strings.TrimRight(s, " \t"), " ")
 	}
 	if d.f.has("i") {
 		s = strings.ToLower(s)
@@ -156,7 +140,8 @@ func (d *diffRun) key(s string) string {
 }
 
 // files prints how two files differ and returns 1 if they do.
-func (d *diffRun) files(nameA, nameB string, dataA, dataB []byte) int {
+func (d *diffRun) files(dataA, dataB []byte) int {
+	nameA, nameB := d.f.args[0], d.f.args[1]
 	a, b := diffLines(dataA), diffLines(dataB)
 	binary := !d.f.has("a") && (bytes.IndexByte(dataA, 0) >= 0 || bytes.IndexByte(dataB, 0) >= 0)
 	var hunks []hunk
@@ -176,7 +161,7 @@ func (d *diffRun) files(nameA, nameB string, dataA, dataB []byte) int {
 		d.normal(a, b, hunks)
 		return 1
 	}
-	for i, name := range []string{nameA, nameB} {
+	for i, name := range d.f.args {
 		at := d.c.Now()
 		if info, err := d.c.FS.Stat(d.c.abs(name)); err == nil {
 			at = info.ModTime()

@@ -29,23 +29,19 @@ func jq(c *Call, f *flags) int {
 		c.errorf("compile error: %v", err)
 		return 3
 	}
-	in := &jqInputs{c: c, f: f, names: f.args}
-	if f.has("args") {
-		in.names = nil
-	}
-	code, err := gojq.Compile(query, gojq.WithVariables(vars), gojq.WithInputIter(in), gojq.WithEnvironLoader(c.Env))
+	j := &jqRun{c: c, f: f, indent: strings.Repeat(" ", min(f.num("indent", 2), 8)), last: errStop}
+	code, err := gojq.Compile(query, gojq.WithVariables(vars), gojq.WithInputIter(j), gojq.WithEnvironLoader(c.Env))
 	if err != nil {
 		c.errorf("compile error: %v", err)
 		return 3
 	}
-	j := &jqRun{c: c, f: f, indent: strings.Repeat(" ", min(f.num("indent", 2), 8))}
 	if f.has("tab") {
 		j.indent = "\t"
 	}
-	return j.run(code, in, values)
+	return j.run(code, values)
 }
 
-// jqVars reads the named and positional arguments.
+// jqVars reads the named arguments.
 func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 	named := map[string]any{}
 	add := func(name string, v any) {
@@ -78,13 +74,7 @@ func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 			add(name, v)
 		}
 	}
-	positional := []any{}
-	if f.has("args") {
-		for _, arg := range f.args {
-			positional = append(positional, arg)
-		}
-	}
-	add("ARGS", map[string]any{"named": named, "positional": positional})
+	add("ARGS", map[string]any{"named": named, "positional": []any{}})
 	return names, values, nil
 }
 
@@ -122,54 +112,47 @@ func decodeAll(data []byte) ([]any, error) {
 	return all, nil
 }
 
-// jqInputs yields the inputs, which are read when the first is asked for.
-type jqInputs struct {
-	c     *Call
-	f     *flags
-	names []string
-	iter  gojq.Iter
-	code  int
-}
-
-// Next implements gojq.Iter; an error comes as a value.
-func (in *jqInputs) Next() (any, bool) {
-	if in.iter != nil {
-		return in.iter.Next()
-	}
-	data, code := in.c.slurpAll(in.names)
-	in.code = code
-	switch {
-	case in.f.has("R") && in.f.has("s"):
-		in.iter = gojq.NewIter(string(data))
-	case in.f.has("R"):
-		in.iter = gojq.NewIter(splitLines(data)...)
-	case in.f.has("s"):
-		all, err := decodeAll(data)
-		if err != nil {
-			return err, true
-		}
-		in.iter = gojq.NewIter(all)
-	default:
-		in.iter = newJSONIter(data)
-	}
-	return in.iter.Next()
-}
-
+// A jqRun is its inputs, which are read when the first is asked for.
 type jqRun struct {
 	c      *Call
 	f      *flags
 	indent string
-	last   any
+	inputs gojq.Iter // nil before they are read
+	code   int       // of reading them
+	last   any       // the last result, errStop if there is none
 }
 
-func (j *jqRun) run(code *gojq.Code, in *jqInputs, vars []any) int {
+// Next implements gojq.Iter; an error comes as a value.
+func (j *jqRun) Next() (any, bool) {
+	if j.inputs != nil {
+		return j.inputs.Next()
+	}
+	data, code := j.c.slurpAll(j.f.args)
+	j.code = code
+	switch {
+	case j.f.has("R") && j.f.has("s"):
+		j.inputs = gojq.NewIter(string(data))
+	case j.f.has("R"):
+		j.inputs = gojq.NewIter(splitLines(data)...)
+	case j.f.has("s"):
+		all, err := decodeAll(data)
+		if err != nil {
+			return err, true
+		}
+		j.inputs = gojq.NewIter(all)
+	default:
+		j.inputs = newJSONIter(data)
+	}
+	return j.inputs.Next()
+}
+
+func (j *jqRun) run(code *gojq.Code, vars []any) int {
 	status := 0
-	j.last = errStop // nothing was printed
 	for {
 		var v any
 		if !j.f.has("n") {
 			var ok bool
-			if v, ok = in.Next(); !ok {
+			if v, ok = j.Next(); !ok {
 				break
 			}
 			if err, bad := v.(error); bad {
@@ -205,7 +188,7 @@ func (j *jqRun) run(code *gojq.Code, in *jqInputs, vars []any) int {
 	switch {
 	case status != 0:
 		return status
-	case in.code != 0:
+	case j.code != 0:
 		return 2
 	case j.f.has("e") && j.last == errStop:
 		return 4

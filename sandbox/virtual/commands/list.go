@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -102,15 +103,12 @@ func blocksOf(i memfs.Info) int64 {
 
 func arrange(f *flags, entries []entry) {
 	slices.SortStableFunc(entries, func(a, b entry) int {
-		by := 0
+		by := strings.Compare(a.show, b.show)
 		switch {
 		case f.has("t"):
-			by = b.info.ModTime().Compare(a.info.ModTime())
+			by = cmp.Or(b.info.ModTime().Compare(a.info.ModTime()), by)
 		case f.has("S"):
-			by = cmp.Compare(b.info.Size(), a.info.Size())
-		}
-		if by == 0 {
-			by = strings.Compare(a.show, b.show)
+			by = cmp.Or(cmp.Compare(b.info.Size(), a.info.Size()), by)
 		}
 		if f.has("r") {
 			by = -by
@@ -170,19 +168,16 @@ func modeString(m fs.FileMode) string {
 
 // human rounds a size up to three digits with a unit.
 func human(n int64) string {
-	if n < 1024 {
-		return fmt.Sprint(n)
-	}
-	v, unit := float64(n), -1
-	for v >= 1024 && unit < 4 {
-		v, unit = v/1024, unit+1
-	}
-	if v < 10 {
-		if r := float64(int64(v*10+0.999999)) / 10; r < 10 {
-			return fmt.Sprintf("%.1f%c", r, "KMGTP"[unit])
+	v, unit := float64(n), ""
+	for _, u := range "KMGT" {
+		if v >= 1024 {
+			v, unit = v/1024, string(u)
 		}
 	}
-	return fmt.Sprintf("%d%c", int64(v+0.999999), "KMGTP"[unit])
+	if v = math.Ceil(v*10) / 10; unit != "" && v < 10 {
+		return fmt.Sprintf("%.1f%s", v, unit)
+	}
+	return fmt.Sprintf("%.0f%s", math.Ceil(v), unit)
 }
 
 func stat(c *Call, f *flags) int {

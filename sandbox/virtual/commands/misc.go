@@ -183,8 +183,6 @@ func (p *printfRun) verb(spec string, verb byte) (stop bool) {
 		text, end := unescape(p.next(), true)
 		p.c.printf(spec+"s", text)
 		return end
-	case 'q':
-		p.c.printf(spec+"s", quoteWord(p.next()))
 	case 'c':
 		arg := p.next()
 		_, size := utf8.DecodeRuneInString(arg)
@@ -210,24 +208,6 @@ func (p *printfRun) integer() int64 {
 		return n
 	}
 	return int64(p.number(s))
-}
-
-// quoteWord quotes for the shell as printf %q does.
-func quoteWord(s string) string {
-	if s == "" {
-		return "''"
-	}
-	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 {
-		return "$'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\t", `\t`, "\r", `\r`, "\x1b", `\E`).Replace(s) + "'"
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune("|&;<>()$`\\\"' *?[]#~=%{}!^,", r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 func seq(c *Call, f *flags) int {

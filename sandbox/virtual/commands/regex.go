@@ -17,8 +17,6 @@ const (
 	fixed                       // plain text
 )
 
-var errBackref = errors.New("backreferences in a pattern are not supported")
-
 // compile compiles a pattern; matches are the leftmost-longest, but for perl.
 func compile(pattern string, as regexSyntax, ignoreCase bool) (*regexp.Regexp, error) {
 	var err error
@@ -116,32 +114,20 @@ func (t *translator) put(s string) {
 	t.start = false
 }
 
-func (t *translator) literal(c byte) {
-	if c < 0x80 {
-		t.put(regexp.QuoteMeta(string(rune(c))))
-	} else {
-		t.out.WriteByte(c)
-		t.start = false
-	}
+func (t *translator) literal(c byte) { t.put(regexp.QuoteMeta(string([]byte{c}))) }
+
+// escapes are those of GNU that RE2 writes otherwise, or alike.
+var escapes = map[byte]string{
+	'<': `\b`, '>': `\b`, '`': `\A`, '\'': `\z`, 'w': `\w`, 'W': `\W`, 's': `\s`, 'S': `\S`, 'b': `\b`, 'B': `\B`, 'n': `\n`, 't': `\t`,
 }
 
 func (t *translator) escape(c byte) error {
-	switch {
-	case c >= '1' && c <= '9':
-		return errBackref
-	case c == '<' || c == '>':
-		t.put(`\b`)
-	case c == '`':
-		t.put(`\A`)
-	case c == '\'':
-		t.put(`\z`)
-	case strings.IndexByte("wWsSbB", c) >= 0:
-		t.put(`\` + string(c))
-	case c == 'n':
-		t.put(`\n`)
-	case c == 't':
-		t.put(`\t`)
-	default:
+	if c >= '1' && c <= '9' {
+		return errors.New("backreferences in a pattern are not supported")
+	}
+	if expr, ok := escapes[c]; ok {
+		t.put(expr)
+	} else {
 		t.literal(c)
 	}
 	return nil

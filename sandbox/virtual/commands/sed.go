@@ -27,7 +27,7 @@ func sed(c *Call, f *flags) int {
 	if err != nil {
 		return c.usage("%v", err)
 	}
-	if f.has("i", "s") {
+	if f.has("i") {
 		return c.all(f.args, func(name string) error { return c.sedFile(f, cmds, name) })
 	}
 	s := newSed(c, cmds, f.has("n"), c.out)
@@ -50,7 +50,7 @@ func sed(c *Call, f *flags) int {
 	return max(s.code, code)
 }
 
-// sedFile edits one file in place, or prints it on its own.
+// sedFile edits one file in place.
 func (c *Call) sedFile(f *flags, cmds []*sedCommand, name string) error {
 	data, err := c.FS.ReadFile(c.abs(name))
 	if err != nil {
@@ -63,10 +63,6 @@ func (c *Call) sedFile(f *flags, cmds []*sedCommand, name string) error {
 	_ = s.out.Flush() // a buffer does not fail
 	if s.err != nil {
 		return s.err
-	}
-	if !f.has("i") {
-		_, err := c.out.Write(out.Bytes())
-		return err
 	}
 	if suffix := f.str("i", ""); suffix != "" {
 		if err := c.FS.WriteFile(c.abs(name)+suffix, data, 0o644); err != nil {

@@ -57,15 +57,6 @@ func sortLines(c *Call, f *flags) int {
 		}
 		return by
 	}
-	if f.has("c") {
-		for i := 1; i < len(list); i++ {
-			if by := full(list[i-1], list[i]); by > 0 || by == 0 && f.has("u") {
-				c.errorf("%s:%d: disorder: %s", append(f.args, "-")[0], i+1, list[i])
-				return 1
-			}
-		}
-		return 0
-	}
 	slices.SortStableFunc(list, full)
 	if f.has("u") {
 		list = slices.CompactFunc(list, func(a, b string) bool { return compare(a, b) == 0 })

@@ -14,9 +14,9 @@ const (
 		"e|regexp: f|file: A|after-context# B|before-context# C|context# m|max-count# include: exclude: exclude-dir: " +
 		"color|colour? line-buffered I Z|null"
 	jqFlags = "r|raw-output j|join-output c|compact-output n|null-input s|slurp R|raw-input e|exit-status " +
-		"S|sort-keys M|monochrome-output tab indent# f|from-file: arg; argjson; slurpfile; rawfile; args"
+		"S|sort-keys M|monochrome-output tab indent# f|from-file: arg; argjson; slurpfile; rawfile;"
 	lsFlags  = "1 a|all A|almost-all l h|human-readable R|recursive t S r|reverse d|directory F|classify p color?"
-	sumFlags = "c|check b|binary t|text"
+	sumFlags = "b|binary t|text"
 )
 
 // table holds the command of each name. Nothing changes it.
@@ -58,14 +58,14 @@ var table = map[string]command{
 	"rev":       {rev, ""},
 	"rm":        {rm, "r|R|recursive f|force v|verbose d|dir i"},
 	"rmdir":     {rmdir, ""},
-	"sed":       {sed, "n|quiet|silent e|expression: f|file: E|r|regexp-extended i|in-place? s|separate u posix"},
+	"sed":       {sed, "n|quiet|silent e|expression: f|file: E|r|regexp-extended i|in-place? u posix"},
 	"seq":       {seq, "+w|equal-width s|separator: f|format:"},
 	"sha1sum":   {sum, sumFlags},
 	"sha256sum": {sum, sumFlags},
 	"sha512sum": {sum, sumFlags},
 	"sleep":     {sleep, ""},
 	"sort": {sortLines, "n|numeric-sort g|general-numeric-sort r|reverse u|unique k|key: t|field-separator: f|ignore-case h|human-numeric-sort " +
-		"s|stable c|check b|ignore-leading-blanks o|output:"},
+		"s|stable b|ignore-leading-blanks o|output:"},
 	"stat":    {stat, "c|format: L|dereference"},
 	"tac":     {tac, ""},
 	"tail":    {tail, "-n|lines: c|bytes: q|quiet|silent v|verbose"},
@@ -76,7 +76,7 @@ var table = map[string]command{
 	"true":    {func(*Call, *flags) int { return 0 }, raw},
 	"uname":   {say("Linux"), "s"},
 	"uniq":    {uniq, "c|count d|repeated u|unique i|ignore-case f|skip-fields#"},
-	"wc":      {wc, "l|lines w|words c|bytes m|chars L|max-line-length"},
+	"wc":      {wc, "l|lines w|words c|bytes m|chars"},
 	"which":   {which, "a"},
 	"whoami":  {say("user"), ""},
 	"xargs":   {xargs, "+n|max-args# I: 0|null d|delimiter: r|no-run-if-empty P|max-procs#"},

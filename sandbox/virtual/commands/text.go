@@ -76,18 +76,12 @@ func (c *Call) part(f *flags) (p part, ok bool) {
 	}
 	number := strings.TrimLeft(spec, "+-")
 	p.sign = spec[:len(spec)-len(number)]
-	unit := 1
-	if at := strings.IndexAny(number, "kKM"); at >= 0 && at == len(number)-1 {
-		unit = map[byte]int{'k': 1 << 10, 'K': 1 << 10, 'M': 1 << 20}[number[at]]
-		number = number[:at]
-	}
 	n, err := strconv.Atoi(number)
-	if err != nil || n > 1<<40 {
+	if err != nil {
 		c.errorf("invalid number '%s'", spec)
-		return p, false
 	}
-	p.n = n * unit
-	return p, true
+	p.n = n
+	return p, err == nil
 }
 
 // parts runs fn for each input, under a heading if there are several.
@@ -210,19 +204,17 @@ func rev(c *Call, f *flags) int {
 }
 
 func wc(c *Call, f *flags) int {
-	columns := []string{"l", "w", "m", "c", "L"}
-	type counts [5]int // of the columns
+	columns := []string{"l", "w", "m", "c"}
+	type counts [4]int // of the columns
 	var rows []counts
 	var names []string
 	var total counts
 	code := c.each(f.args, func(name string, r io.Reader) error {
 		var n counts
 		err := lines(r, func(line []byte, nl bool) error {
-			chars := utf8.RuneCount(line)
 			n[1] += len(bytes.Fields(line))
-			n[2] += chars
+			n[2] += utf8.RuneCount(line)
 			n[3] += len(line)
-			n[4] = max(n[4], chars)
 			if nl {
 				n[0]++
 				n[2]++
@@ -230,10 +222,9 @@ func wc(c *Call, f *flags) int {
 			}
 			return nil
 		})
-		for i := range 4 {
+		for i := range n {
 			total[i] += n[i]
 		}
-		total[4] = max(total[4], n[4])
 		rows, names = append(rows, n), append(names, name)
 		return err
 	})
@@ -253,7 +244,7 @@ func wc(c *Call, f *flags) int {
 	for i, n := range rows {
 		sep := ""
 		for j, key := range columns {
-			if f.has(key) || len(f.vals) == 0 && key != "m" && key != "L" {
+			if f.has(key) || len(f.vals) == 0 && key != "m" {
 				c.printf("%s%*d", sep, width, n[j])
 				sep = " "
 			}

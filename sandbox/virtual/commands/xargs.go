@@ -91,34 +91,31 @@ func replaceAll(args []string, mark, with string) []string {
 func xargsWords(s string) ([]string, error) {
 	var out []string
 	var word strings.Builder
-	in := false
+	in, quote := false, byte(0)
+	s += "\n\n" // ends the last word, and is there for a last backslash
 	for i := 0; i < len(s); i++ {
-		switch ch := s[i]; {
+		ch := s[i]
+		switch {
+		case quote != 0 && ch == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteByte(ch)
 		case ch == '\'' || ch == '"':
-			end := strings.IndexByte(s[i+1:], ch)
-			if end < 0 {
-				return nil, errors.New("unmatched quote; use -0 or -d for odd names")
+			in, quote = true, ch
+		case ch != ' ' && ch != '\t' && ch != '\n':
+			if ch == '\\' {
+				i++
 			}
-			word.WriteString(s[i+1 : i+1+end])
-			i += end + 1
-			in = true
-		case ch == '\\' && i+1 < len(s):
-			i++
 			word.WriteByte(s[i])
 			in = true
-		case ch == ' ' || ch == '\t' || ch == '\n':
-			if in {
-				out = append(out, word.String())
-				word.Reset()
-				in = false
-			}
-		default:
-			word.WriteByte(ch)
-			in = true
+		case in:
+			out = append(out, word.String())
+			word.Reset()
+			in = false
 		}
 	}
-	if in {
-		out = append(out, word.String())
+	if quote != 0 {
+		return nil, errors.New("unmatched quote; use -0 or -d for odd names")
 	}
 	return out, nil
 }
