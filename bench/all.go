@@ -85,7 +85,7 @@ func (a *sitting) round(ctx context.Context, s subject, patience time.Duration) 
 		c.plan.run, c.plan.rooms = runName(), 50
 		if err := a.loads[i].measure(floor, s, func(s subject) (loadReport, error) {
 			rep, err := load(ctx, s, c.pace, c.plan, 200, "")
-			if err == nil && s.binary != "" {
+			if err == nil {
 				err = rep.err()
 			}
 			return rep, err

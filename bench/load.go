@@ -54,7 +54,7 @@ func load(ctx context.Context, s subject, p pace, pl plan, warm int, perf string
 	took, u1, busy1, own1 := time.Since(began), r.usage(), busy(), own()
 	stopPerf()
 	pause(ctx, time.Second) // a doubled reply would come late
-	rep.verdict = book.sum()
+	rep.verdict = r.sum(book)
 	n := float64(max(1, rep.Events))
 	rep.CPU = round((u1.cpu - u0.cpu).Seconds() * 1000 / n)
 	rep.RSS = mib(u1.rss)

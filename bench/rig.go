@@ -29,6 +29,7 @@ const (
 
 // A rig is one gateway, or the floor, in front of a world.
 type rig struct {
+	floor bool
 	world *world
 	data  string // folder of the store
 	args  []string
@@ -65,11 +66,11 @@ func newRig(s subject, p pace) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{world: w, data: data, client: &http.Client{
+	r := &rig{floor: s.binary == "", world: w, data: data, client: &http.Client{
 		Timeout:   3 * time.Second, // as Slack's
 		Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256, DisableCompression: true},
 	}}
-	if s.binary == "" {
+	if r.floor {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, err
@@ -122,11 +123,11 @@ func (r *rig) start(ctx context.Context) (time.Duration, error) {
 	case <-r.ended:
 		return 0, fmt.Errorf("%s ended at its start: %s", r.args[0], r.said)
 	case <-ctx.Done():
-		return 0, fmt.Errorf("%s did not start in %v: %s", r.args[0], startLimit, r.said)
+		return 0, fmt.Errorf("start %s: %w: %s", r.args[0], ctx.Err(), r.said)
 	}
 	for !r.isReady(ctx) {
 		if !pause(ctx, time.Millisecond) {
-			return 0, fmt.Errorf("%s was not ready in %v: %s", r.args[0], startLimit, r.said)
+			return 0, fmt.Errorf("wait for %s: %w: %s", r.args[0], ctx.Err(), r.said)
 		}
 	}
 	return time.Since(began), nil
