@@ -144,9 +144,7 @@ func tr(c *Call, f *flags) int {
 	}
 	index := map[rune]int{}
 	for i, r := range from {
-		if _, ok := index[r]; !ok || !f.has("d") {
-			index[r] = i
-		}
+		index[r] = i
 	}
 	member := func(r rune) (int, bool) {
 		i, in := index[r]
@@ -155,40 +153,32 @@ func tr(c *Call, f *flags) int {
 		}
 		return i, in
 	}
-	squeeze := map[rune]bool{}
-	last := to
-	if len(f.args) == 1 || f.has("d") && len(to) == 0 {
-		last = from
-	}
-	for _, r := range last {
-		squeeze[r] = true
+	squeezed := func(r rune) bool {
+		if len(f.args) > 1 {
+			return slices.Contains(to, r)
+		}
+		_, in := member(r)
+		return in
 	}
 	prev := rune(-1)
-	put := func(r rune, inSet bool) {
-		if f.has("s") && r == prev && inSet {
-			return
-		}
-		prev = r
-		if r >= 0xf700 && r <= 0xf7ff { // a byte that is not UTF-8
-			_ = c.out.WriteByte(byte(r))
-		} else {
-			_, _ = c.out.WriteRune(r)
-		}
-	}
 	return c.each(nil, func(_ string, r io.Reader) error {
 		return runes(r, func(ch rune) error {
 			i, in := member(ch)
-			switch {
-			case in && f.has("d"):
-			case in && len(to) > 0 && !f.has("d"):
-				ch = to[min(i, len(to)-1)]
-				put(ch, squeeze[ch])
-			case len(f.args) == 1:
-				put(ch, in)
-			default:
-				put(ch, squeeze[ch])
+			if in && f.has("d") {
+				return nil
 			}
-			return nil
+			if in && len(to) > 0 {
+				ch = to[min(i, len(to)-1)]
+			}
+			if f.has("s") && ch == prev && squeezed(ch) {
+				return nil
+			}
+			prev = ch
+			if ch >= 0xf700 && ch <= 0xf7ff { // a byte that is not UTF-8
+				return c.out.WriteByte(byte(ch))
+			}
+			_, err := c.out.WriteRune(ch)
+			return err
 		})
 	})
 }

@@ -153,32 +153,19 @@ func (c *Call) create(name string, appendTo bool) (io.Writer, error) {
 	return c.FS.Open(c.abs(name), flag, 0o644)
 }
 
-// each calls fn for every input, the standard input if there are no names, and
-// reports those that fail. It returns 1 if one did.
+// each calls fn for every input, the standard input if there are no names (see
+// all).
 func (c *Call) each(names []string, fn func(name string, r io.Reader) error) int {
 	if len(names) == 0 {
 		names = []string{"-"}
 	}
-	code := 0
-	for _, name := range names {
+	return c.all(names, func(name string) error {
 		r, err := c.open(name)
-		if err == nil {
-			err = fn(name, r)
-		}
-		if errors.Is(err, errStop) {
-			break
-		}
-		if err != nil && c.out.Flush() != nil { // it was the output; Run tells
-			return 1
-		}
 		if err != nil {
-			code = c.fail(name, err)
+			return err
 		}
-		if c.ctx.Err() != nil {
-			return 1
-		}
-	}
-	return code
+		return fn(name, r)
+	})
 }
 
 // eachLine calls fn for each line of every input (see each and lines).
@@ -194,7 +181,11 @@ func (c *Call) all(names []string, fn func(name string) error) int {
 	}
 	code := 0
 	for _, name := range names {
-		if err := fn(name); err != nil {
+		err := fn(name)
+		if err != nil && c.out.Flush() != nil { // it was the output; Run tells
+			return 1
+		}
+		if err != nil {
 			code = c.fail(name, err)
 		}
 		if c.ctx.Err() != nil {
@@ -212,7 +203,7 @@ func (c *Call) spawn(args []string) int {
 	return c.Exec(c.ctx, sub)
 }
 
-// errStop ends each and lines early, without a message.
+// errStop ends lines early; who returns it there expects it.
 var errStop = errors.New("stop")
 
 // slurp reads an input to its end.

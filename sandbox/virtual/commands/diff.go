@@ -18,12 +18,11 @@ type hunk struct{ a0, a1, b0, b1 int }
 
 // compareLists finds the differences of two lists.
 func compareLists(a, b []string, key func(string) string) []hunk {
-	ka, kb := make([]string, len(a)), make([]string, len(b))
-	for i, s := range a {
-		ka[i] = key(s)
-	}
-	for i, s := range b {
-		kb[i] = key(s)
+	ka, kb := slices.Clone(a), slices.Clone(b)
+	for _, list := range [][]string{ka, kb} {
+		for i, line := range list {
+			list[i] = key(line)
+		}
 	}
 	head := 0
 	for head < len(ka) && head < len(kb) && ka[head] == kb[head] {

@@ -19,10 +19,11 @@ func mkdir(c *Call, f *flags) int {
 		return c.usage("bad mode %s", f.str("m", ""))
 	}
 	return c.all(f.args, func(name string) error {
-		err := c.FS.Mkdir(c.abs(name), fs.FileMode(mode))
-		if f.has("p") && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
-			err = c.FS.MkdirAll(c.abs(name), fs.FileMode(mode))
+		create := c.FS.Mkdir
+		if f.has("p") {
+			create = c.FS.MkdirAll
 		}
+		err := create(c.abs(name), fs.FileMode(mode))
 		if err == nil && f.has("v") {
 			c.printf("mkdir: created directory '%s'\n", name)
 		}

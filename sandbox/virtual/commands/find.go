@@ -171,8 +171,6 @@ func (f *findRun) primary(name string) (test, error) {
 	switch name {
 	case "-true":
 		return yes, nil
-	case "-false":
-		return func(*found) bool { return false }, nil
 	case "-depth":
 		f.postfix = true
 		return yes, nil
@@ -259,9 +257,9 @@ func compared(arg string) (func(int64) bool, error) {
 
 func sizeTest(arg string) (test, error) {
 	unit := int64(512)
-	if at := strings.IndexByte("cwbkMG", arg[max(0, len(arg)-1)]); at >= 0 {
-		unit = []int64{1, 2, 512, 1 << 10, 1 << 20, 1 << 30}[at]
-		arg = arg[:len(arg)-1]
+	if at := strings.IndexAny(arg, "ckMG"); at >= 0 && at == len(arg)-1 {
+		unit = map[byte]int64{'c': 1, 'k': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}[arg[at]]
+		arg = arg[:at]
 	}
 	cmp, err := compared(arg)
 	return func(x *found) bool { return cmp((x.info.Size() + unit - 1) / unit) }, err

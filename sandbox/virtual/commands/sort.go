@@ -49,13 +49,13 @@ func sortLines(c *Call, f *flags) int {
 		return 0
 	}
 	full := func(a, b string) int {
-		by := compare(a, b)
-		if by == 0 && !f.has("s") && !f.has("u") {
-			if by = strings.Compare(a, b); f.has("r") {
-				by = -by
-			}
+		if by := compare(a, b); by != 0 || f.has("s", "u") {
+			return by
 		}
-		return by
+		if f.has("r") {
+			a, b = b, a
+		}
+		return strings.Compare(a, b)
 	}
 	slices.SortStableFunc(list, full)
 	if f.has("u") {
@@ -63,15 +63,13 @@ func sortLines(c *Call, f *flags) int {
 	}
 	w, err := io.Writer(c.out), error(nil)
 	if f.has("o") {
-		if w, err = c.create(f.str("o", ""), false); err != nil {
-			return c.usage("%s: %s", f.str("o", ""), Why(err))
-		}
+		w, err = c.create(f.str("o", ""), false)
 	}
-	if len(list) > 0 {
+	if err == nil && len(list) > 0 {
 		_, err = io.WriteString(w, strings.Join(list, "\n")+"\n")
 	}
 	if err != nil {
-		return c.usage("%s", Why(err))
+		return c.usage("%s: %s", f.str("o", "output"), Why(err))
 	}
 	return 0
 }
@@ -81,7 +79,7 @@ func parseKey(spec, global string) (sortKey, error) {
 	k := sortKey{fromChar: 1}
 	from, to, both := strings.Cut(spec, ",")
 	part := func(s string) (field, char int, err error) {
-		digits := strings.TrimRight(s, "bdfghiMnRrV")
+		digits := strings.TrimRight(s, "bfghnr")
 		k.opts += s[len(digits):]
 		a, b, dotted := strings.Cut(digits, ".")
 		if field, err = strconv.Atoi(a); err == nil && dotted {
