@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
@@ -41,7 +42,7 @@ type Options struct {
 	Logger   *slog.Logger
 	Parallel int           // turns at once, 128
 	Lease    time.Duration // how long a dead process keeps a conversation from the others, 10 s
-	Drain    time.Duration // how long running steps may take after a stop, 25 s
+	Drain    time.Duration // how long a stop may take altogether, 25 s: turns get all but the last 5
 }
 
 // A Gateway connects channels, store and engine.
@@ -51,6 +52,7 @@ type Gateway struct {
 	tally    *tally
 	pace     *pacer
 	health   health
+	bodies   atomic.Int64    // bytes that deliveries being read may hold
 	soft     context.Context // ends when draining begins
 	stopSoft context.CancelFunc
 	turns    sync.WaitGroup
@@ -117,7 +119,7 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
 	}
 	g.stopSoft()
 	claims.Wait()
-	if !waitFor(&g.turns, g.Drain) {
+	if !waitFor(&g.turns, g.Drain-flushTime) {
 		err = errors.Join(err, ErrDrainTimeout)
 		cutWork(ErrDraining)
 		g.turns.Wait()

@@ -20,6 +20,13 @@ import (
 // admitTime bounds the wait for the store: providers give up after 3 seconds.
 const admitTime = 2500 * time.Millisecond
 
+// Whoever sends has shown nothing yet when the body is read: it may take so
+// long, and all bodies together so many bytes.
+const (
+	bodyTime   = 3 * time.Second
+	mostBodies = 64 << 20
+)
+
 // Handler is the public listener: the webhooks of the channels and the health checks.
 func (g *Gateway) Handler() http.Handler {
 	e := echo.New()
@@ -63,6 +70,18 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 	if enc := strings.Join(req.Header.Values("Content-Encoding"), ","); enc != "" && enc != "identity" {
 		return g.refuse(c, w, http.StatusUnsupportedMediaType, "content encoding")
 	}
+	room := r.MaxBytes
+	if req.ContentLength >= 0 {
+		room = min(room, req.ContentLength)
+	}
+	defer g.bodies.Add(-room)
+	if g.bodies.Add(room) > mostBodies {
+		c.Response().Header().Set("Retry-After", "1")
+		c.Response().Header().Set("Connection", "close")
+		return g.refuse(c, w, http.StatusServiceUnavailable, "too many bodies at once")
+	}
+	// Not every ResponseWriter can; the server's own time-out then bounds it.
+	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := readBody(req, r.MaxBytes)
 	switch {
 	case errors.Is(err, errTooLarge):

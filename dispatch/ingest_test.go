@@ -490,3 +490,21 @@ func TestEventThatCannotBeStored(t *testing.T) {
 		t.Errorf("the other event: %+v, %v", a, err)
 	}
 }
+
+// TestBodiesAreBounded pins that senders who have shown nothing yet cannot fill
+// the memory: beyond a budget they are asked to come again.
+func TestBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	g := newDoor(mem.Open(nil), &fake{}, io.Discard)
+	g.bodies.Store(mostBodies - 10)
+	for size, want := range map[int]int{10: 200, 11: 503} {
+		rec := httptest.NewRecorder()
+		g.Handler().ServeHTTP(rec, good(strings.Repeat(" ", size-2)+"[]"))
+		if rec.Code != want || (want == 503) != (rec.Header().Get("Retry-After") == "1") {
+			t.Errorf("%d bytes: status %d, want %d", size, rec.Code, want)
+		}
+	}
+	if n := g.bodies.Load(); n != mostBodies-10 {
+		t.Errorf("%d bytes are held after all answers", n-(mostBodies-10))
+	}
+}

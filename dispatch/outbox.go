@@ -15,7 +15,8 @@ const (
 	senders    = 64               // posts under way at once
 	postLease  = time.Minute      // of a claimed post
 	postTime   = 30 * time.Second // of one request
-	postTries  = 20               // attempts before a post is dead: about an hour and a half
+	postFor    = 2 * time.Hour    // how long a post that fails is tried, from its first attempt
+	limitedFor = 24 * time.Hour   // and one that the provider only puts off
 	maxBackoff = 10 * time.Minute
 	flushTime  = 5 * time.Second // of posting after a stop
 )
@@ -143,23 +144,29 @@ func (g *Gateway) verdict(s channels.Sender, e state.Effect, err error, began ti
 		doubt = began
 	}
 	switch {
-	case se.Verdict == channels.Limited:
+	case se.Verdict == channels.Limited && g.Clock().Sub(e.FirstAt) < limitedFor:
 		wait := g.pace.limited(e.Post.Thread, se.RetryAfter, s.Limits())
 		return g.later(wait, se.Reason, doubt)
 	case se.Verdict == channels.Rejected && !looked:
 		return state.Outcome{State: state.Dead, Reason: se.Reason}
-	case e.Attempt >= postTries:
+	case g.Clock().Sub(e.FirstAt) >= postFor:
 		return state.Outcome{State: state.Dead, Reason: "gave up: " + se.Reason}
 	}
-	return g.later(backoff(e.Attempt), se.Reason, doubt)
+	since := g.Clock().Sub(e.FirstAt)
+	if !looked && !doubt.IsZero() {
+		since = 0 // a look costs nothing
+	}
+	return g.later(backoff(since), se.Reason, doubt)
 }
 
 func (g *Gateway) later(wait time.Duration, reason string, doubt time.Time) state.Outcome {
 	return state.Outcome{State: state.Due, Reason: reason, Due: g.Clock().Add(wait), DoubtAt: doubt}
 }
 
-// backoff is exponential from half a second, with jitter over its upper half.
-func backoff(attempt int) time.Duration {
-	d := min(500*time.Millisecond<<min(attempt-1, 16), maxBackoff)
+// backoff grows with the time since the first attempt, so that the time about
+// doubles with each failure, whatever else put the post off; with jitter over
+// its upper half.
+func backoff(since time.Duration) time.Duration {
+	d := min(max(since, 500*time.Millisecond), maxBackoff)
 	return d/2 + rand.N(d/2+1)
 }

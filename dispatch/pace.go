@@ -47,6 +47,10 @@ func (p *pacer) wait(t chat.Thread) time.Duration {
 	return r.wait(t.Root, now)
 }
 
+// longest is how long a provider may ask a room to pause: a slip of its would
+// otherwise silence the room for good.
+const longest = 15 * time.Minute
+
 // limited notes that the provider refused a post to the thread's room and
 // returns when to try again.
 func (p *pacer) limited(t chat.Thread, after time.Duration, l channels.Limits) time.Duration {
@@ -59,7 +63,7 @@ func (p *pacer) limited(t chat.Thread, after time.Duration, l channels.Limits) t
 		r = &room{row: map[string]time.Time{}}
 		p.rooms[roomOf(t)] = r
 	}
-	r.from = latest(r.from, now.Add(max(after, l.RoomEvery, 100*time.Millisecond)))
+	r.from = latest(r.from, now.Add(max(min(after, longest), l.RoomEvery, 100*time.Millisecond)))
 	r.every, r.calm = l.RoomEvery, r.from.Add(calm)
 	return r.wait(t.Root, now)
 }

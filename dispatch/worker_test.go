@@ -292,9 +292,9 @@ func TestDrain(t *testing.T) {
 		cause error
 	}{
 		{"at the boundary", func(ctx, soft context.Context) error { <-soft.Done(); return ctx.Err() }, 0, nil, nil},
-		{"long step", func(ctx, soft context.Context) error { <-soft.Done(); sleep(ctx, 24*time.Second); return ctx.Err() }, 24 * time.Second, nil, nil},
-		{"too long", func(ctx, _ context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, 25 * time.Second, ErrDrainTimeout, ErrDraining},
-		{"slow to end", func(ctx, _ context.Context) error { <-ctx.Done(); time.Sleep(time.Second); return context.Cause(ctx) }, 26 * time.Second, ErrDrainTimeout, ErrDraining},
+		{"long step", func(ctx, soft context.Context) error { <-soft.Done(); sleep(ctx, 19*time.Second); return ctx.Err() }, 19 * time.Second, nil, nil},
+		{"too long", func(ctx, _ context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, 20 * time.Second, ErrDrainTimeout, ErrDraining},
+		{"slow to end", func(ctx, _ context.Context) error { <-ctx.Done(); time.Sleep(time.Second); return context.Cause(ctx) }, 21 * time.Second, ErrDrainTimeout, ErrDraining},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

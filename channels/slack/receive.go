@@ -20,6 +20,9 @@ const (
 	window      = 300 // seconds a request may be old or early
 )
 
+// Topics are what events are about, as routes name them.
+var Topics = []string{"slack.mention", "slack.dm", "slack.thread", "slack.message", "slack.*"}
+
 // Routes has the one route of the Events API.
 func (c *Channel) Routes() []channels.Route {
 	return []channels.Route{{Name: routeEvents, MediaTypes: []string{"application/json"}, MaxBytes: maxBytes}}

@@ -21,7 +21,8 @@ type group struct {
 }
 
 // Role decides by what Slack says of the person now. Being an admin or owner of
-// the workspace grants nothing by itself.
+// the workspace grants nothing by itself. A user group that cannot be looked up
+// grants nothing; it is an error only if nothing else grants a role.
 func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat.Role, error) {
 	if a.ID == "" {
 		return chat.Outsider, nil
@@ -39,6 +40,7 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 	if !home {
 		pin = a.Account + "/" + a.ID
 	}
+	var failed error
 	for _, r := range []struct {
 		role chat.Role
 		ids  []string
@@ -52,14 +54,14 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 			}
 			in, err := c.group(ctx, id)
 			if err != nil {
-				return chat.Outsider, err
+				failed = err
 			}
 			if slices.Contains(in, a.ID) {
 				return r.role, nil
 			}
 		}
 	}
-	return chat.Outsider, nil
+	return chat.Outsider, failed
 }
 
 func guest(u *slack.User) bool {

@@ -59,8 +59,8 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 	return ref, nil
 }
 
-// Find looks for the message that carries the post's key, from a minute before
-// since. It parses answers itself: one message of another app with a block that
+// Find looks for the message that carries the post's key, from well before
+// since: our clock and Slack's may differ by as much as a delivery's may. It parses answers itself: one message of another app with a block that
 // slack-go does not know would hide all others.
 func (c *Channel) Find(ctx context.Context, p chat.Post, since time.Time) (ref string, err error) {
 	if p.Thread.Root == "" {
@@ -92,7 +92,7 @@ type page struct {
 func (c *Channel) find(ctx context.Context, method string, p chat.Post, since time.Time) (string, error) {
 	args := url.Values{
 		"channel": {p.Thread.Room}, "include_all_metadata": {"1"}, "limit": {strconv.Itoa(pageLength)},
-		"oldest": {fmt.Sprintf("%d.000000", max(0, since.Add(-time.Minute).Unix()))},
+		"oldest": {fmt.Sprintf("%d.000000", max(0, since.Add(-window*time.Second-time.Minute).Unix()))},
 	}
 	if method == "conversations.replies" {
 		args.Set("ts", p.Thread.Root)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -13,7 +16,26 @@ func TestMain(m *testing.M) {
 	if virtual.IsWorker(os.Args) {
 		os.Exit(virtual.Worker(os.Stdin, os.Stdout))
 	}
-	testscript.Main(m, map[string]func(){"gateway": main})
+	os.Exit(run(m))
+}
+
+// run builds the program as it is released, for the scripts: a test binary,
+// above all one with the race detector, is another program.
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "heddle-gateway-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "gateway"), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return m.Run()
 }
 
 // TestScript runs the whole-program scripts: the real program as a process of

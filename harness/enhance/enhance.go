@@ -6,6 +6,7 @@ package enhance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 
 // A Rung is one level of a ladder. The first is where a conversation begins.
 type Rung struct {
-	Name    string // what it gives, in a few words: "a stronger model and a shell"
+	Name    string // what it gives, in a few words: "a stronger model and a shell"; unique in the ladder
 	Model   string
 	Sandbox string // "" for none
 	Tools   []harness.Tool
@@ -35,7 +36,8 @@ type Unlock struct {
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// StateName is the name of the state that holds the last unlock.
+// StateName is the name of the state that holds the last unlock of each rung,
+// by the rung's name.
 const StateName = "enhance"
 
 // Use declares the model, the sandbox, the tools and skills of the highest rung
@@ -43,8 +45,8 @@ const StateName = "enhance"
 // is a next rung that everybody in the thread may use, it mounts the tool
 // enhance. It returns the level, 0 for the first rung.
 func Use(c *harness.Context, rungs ...Rung) int {
-	unlock := harness.UseState(c, StateName, Unlock{})
-	level := allowed(rungs, unlock.Value, c.Trust(), c.Now())
+	unlocks := harness.UseState(c, StateName, map[string]Unlock{})
+	level := allowed(rungs, unlocks.Value, c.Trust(), c.Now())
 	for i, r := range rungs[:min(level+1, len(rungs))] {
 		for _, t := range r.Tools {
 			harness.UseTool(c, t)
@@ -61,29 +63,28 @@ func Use(c *harness.Context, rungs ...Rung) int {
 		}
 	}
 	if next := level + 1; next < len(rungs) && c.Trust() >= rungs[next].Who {
-		harness.UseTool(c, tool(unlock, next, rungs[next]))
+		harness.UseTool(c, tool(unlocks, next, rungs[next]))
 	}
 	return level
 }
 
-// allowed is the highest level that the unlock reaches, that has not expired
-// and that everybody in the thread may use, with every rung below it.
-func allowed(rungs []Rung, u Unlock, trust chat.Role, now time.Time) int {
-	if !u.Until.IsZero() && !now.Before(u.Until) {
-		return 0
+// allowed is the highest level of which everybody in the thread may use every
+// rung, each unlocked and not expired.
+func allowed(rungs []Rung, unlocks map[string]Unlock, trust chat.Role, now time.Time) int {
+	for i := 1; i < len(rungs); i++ {
+		u, ok := unlocks[rungs[i].Name]
+		if !ok || trust < rungs[i].Who || !u.Until.IsZero() && !now.Before(u.Until) {
+			return i - 1
+		}
 	}
-	level := 0
-	for level < u.Level && level+1 < len(rungs) && trust >= rungs[level+1].Who {
-		level++
-	}
-	return level
+	return max(len(rungs)-1, 0)
 }
 
 type args struct {
 	Reason string `json:"reason" jsonschema:"why the present level is not enough, in one sentence"`
 }
 
-func tool(unlock harness.State[Unlock], level int, r Rung) harness.Tool {
+func tool(unlocks harness.State[map[string]Unlock], level int, r Rung) harness.Tool {
 	doc := fmt.Sprintf("Climbs to the next level: %s. Use it when the task needs it; it takes effect at once.", r.Name)
 	return harness.NewTool("enhance", doc, func(_ context.Context, call *harness.Call, in args) (string, error) {
 		reason := strings.TrimSpace(in.Reason)
@@ -94,7 +95,11 @@ func tool(unlock harness.State[Unlock], level int, r Rung) harness.Tool {
 		if r.For > 0 {
 			u.Until = u.At.Add(r.For)
 		}
-		unlock.Set(call, u)
+		unlocks.Update(call, func(all map[string]Unlock) map[string]Unlock {
+			all = maps.Clone(all)
+			all[r.Name] = u
+			return all
+		})
 		return "Unlocked: " + describe(r, u), nil
 	}).Serial().Quiet()
 }

@@ -122,6 +122,10 @@ func (f *Fold) heard(b Heard) {
 	if f.Turn != nil {
 		f.Turn.Event = b.Event
 	}
+	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
+	if b.Event.Kind == chat.Deleted {
+		return // nothing was said
+	}
 	i := slices.IndexFunc(f.Voices, func(v Voice) bool {
 		return v.Author.ID == b.Event.Author.ID && v.Author.Account == b.Event.Author.Account
 	})
@@ -130,7 +134,6 @@ func (f *Fold) heard(b Heard) {
 	} else {
 		f.Voices[i].Role = min(f.Voices[i].Role, b.Role)
 	}
-	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
 }
 
 func (f *Fold) said(b Said) {

@@ -62,7 +62,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		clock: o.Clock, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 		ready: hint{at: long}, due: hint{at: long},
 	}
-	path, err := filepath.Abs(path)
+	path, err := realPath(path)
 	if err == nil && o.ReadOnly {
 		s.w.refuse(errReadOnly)
 	} else if err == nil {
@@ -84,6 +84,19 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		go s.w.run()
 	}
 	return s, nil
+}
+
+// realPath is the one name of a file, so that two links to it share its lock.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path, err
+	}
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		return file, nil
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path)) // the file is new
+	return filepath.Join(dir, filepath.Base(path)), err
 }
 
 // own locks the file and makes the writer's connection to it.
