@@ -77,6 +77,8 @@ setup:
 race:
 	@echo "== test"
 	CGO_ENABLED=1 go test -race -shuffle=on -timeout 15m ./...
+	@echo "== test at full count what the race detector thins out"
+	CGO_ENABLED=0 go test -timeout 15m -run 'TestRandomCrashes|TestReconcilerAgainstReference' ./harness/turn
 
 .PHONY: fuzz
 fuzz:
