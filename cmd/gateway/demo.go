@@ -79,7 +79,7 @@ func (d *demo) play(ctx context.Context, e env, s *config.Settings, dir string, 
 		return err
 	}
 	defer api.Close()
-	p, err := d.parts("http://"+api.Addr, provider, names)
+	p, err := d.parts(s, "http://"+api.Addr, provider, names)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ in README.md, then
 and point the app's event URL at https://YOUR-HOST/slack/events.`
 
 // parts are those of a gateway whose Slack is the fake one.
-func (d *demo) parts(api string, provider model.Provider, names map[string]string) (parts, error) {
+func (d *demo) parts(s *config.Settings, api string, provider model.Provider, names map[string]string) (parts, error) {
 	o := d.slack.Options()
 	ch, err := slack.New(slack.Options{SigningSecrets: []string{o.SigningSecret}, BotToken: o.BotToken, APIURL: api + "/api/",
 		Access: slack.Access{Members: []string{"all"}}})
@@ -145,7 +145,7 @@ func (d *demo) parts(api string, provider model.Provider, names map[string]strin
 		b := setup()
 		p.sandboxes[b.Name()] = b
 	}
-	p.agents, p.routes = f.agentsOf(nil), f.routesOf(nil)
+	p.agents, p.routes = f.agentsOf(s, n, p.sandboxes), f.routesOf(s)
 	return p, nil
 }
 

@@ -59,7 +59,7 @@ func partsOf(s *config.Settings) parts {
 		b := setup()
 		p.sandboxes[b.Name()] = b
 	}
-	p.agents, p.names = f.agentsOf(s), f.models
+	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes), f.models
 	p.routes = f.routesOf(s)
 	return p
 }

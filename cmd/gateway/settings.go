@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"maps"
 
 	"github.com/heddlehq/heddle/agents/assistant"
 	"github.com/heddlehq/heddle/channels/slack"
@@ -18,6 +17,7 @@ import (
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/enhance"
 	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/sandbox"
 )
 
 // Variables of the gateway itself.
@@ -154,7 +154,7 @@ func set[T comparable](v *T, to T) {
 }
 
 // agentsOf makes the agents, one called assistant if none is set.
-func (f *fileSettings) agentsOf(s *config.Settings) map[string]harness.Agent {
+func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxes map[string]sandbox.Provider) map[string]harness.Agent {
 	if len(f.agents) == 0 {
 		f.agents = map[string]agentSettings{"assistant": {Ladder: []rungSettings{
 			{Name: "quick answers", Model: "fast"},
@@ -169,12 +169,33 @@ func (f *fileSettings) agentsOf(s *config.Settings) map[string]harness.Agent {
 		case a.Model != "" && len(a.Ladder) > 0:
 			s.Refuse(path, "both model and ladder", "one of them")
 		case a.Model != "":
+			if names != nil {
+				if _, err := names.Resolve(a.Model); err != nil {
+					s.Refuse(path+".model", err.Error(), "a name from models, or provider/model")
+				}
+			}
 			o.Ladder = []enhance.Rung{{Name: a.Model, Model: a.Model}}
 		case len(a.Ladder) == 0:
 			s.Refuse(path, "neither model nor ladder", "model: NAME, or a ladder of levels")
 		}
+		seen := map[string]bool{}
 		for i, r := range a.Ladder {
 			at := fmt.Sprintf("%s.ladder[%d]", path, i)
+			if seen[r.Name] {
+				s.Refuse(at+".name", fmt.Sprintf("%q again", r.Name), "a name of its own for each level")
+			}
+			seen[r.Name] = true
+			if names != nil && r.Model != "" {
+				if _, err := names.Resolve(r.Model); err != nil {
+					s.Refuse(at+".model", err.Error(), "a name from models, or provider/model")
+				}
+			}
+			if r.Sandbox != "" && sandboxes[r.Sandbox] == nil {
+				s.Refuse(at+".sandbox", fmt.Sprintf("%q", r.Sandbox), "one of "+strings.Join(slices.Sorted(maps.Keys(sandboxes)), ", "))
+			}
+			if r.For < 0 {
+				s.Refuse(at+".for", r.For.String(), "a time such as 1h, or nothing for as long as the conversation")
+			}
 			if r.Approve {
 				s.Refuse(at+".approve", "true", "false: this version has no approvals yet, so the level would be open to everybody who may climb")
 			}
@@ -224,9 +245,12 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 		if _, ok := f.agents[r.Agent]; !ok {
 			s.Refuse(at+".agent", fmt.Sprintf("%q", r.Agent), "one of "+strings.Join(slices.Sorted(maps.Keys(f.agents)), ", "))
 		}
+		if len(r.On) == 0 {
+			s.Refuse(at+".on", "nothing", "one or more of "+strings.Join(topics, ", "))
+		}
 		for _, on := range r.On {
-			if !strings.Contains(on, ".") {
-				s.Refuse(at+".on", fmt.Sprintf("%q", on), "channel.topic, such as slack.mention")
+			if !slices.Contains(topics, on) {
+				s.Refuse(at+".on", fmt.Sprintf("%q", on), "one of "+strings.Join(topics, ", "))
 			}
 		}
 		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent})

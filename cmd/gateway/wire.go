@@ -29,6 +29,9 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 	},
 }
 
+// topics are what routes may name.
+var topics = slack.Topics
+
 // providerSetups make the model providers that the settings enable.
 var providerSetups = []func(*config.Settings) []model.Provider{
 	func(s *config.Settings) []model.Provider { return each[model.Provider](openai.Setup(s)) },
