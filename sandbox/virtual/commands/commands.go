@@ -203,7 +203,7 @@ func (c *Call) spawn(args []string) int {
 	return c.Exec(c.ctx, sub)
 }
 
-// errStop ends lines early; who returns it there expects it.
+// errStop ends lines early, without an error.
 var errStop = errors.New("stop")
 
 // slurp reads an input to its end.
@@ -292,11 +292,11 @@ func lines(r io.Reader, fn func(line []byte, nl bool) error) error {
 	br := bufio.NewReader(r)
 	for {
 		line, nl, err := readLine(br)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err == nil {
 			err = fn(line, nl)
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, errStop) {
+			return nil
 		}
 		if err != nil {
 			return err

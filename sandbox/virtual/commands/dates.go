@@ -73,7 +73,7 @@ func parseDate(s string, now time.Time) (time.Time, error) {
 	when, words := leadingTime(strings.Fields(s), now.UTC())
 	for i := 0; i < len(words); i++ {
 		switch w := strings.ToLower(words[i]); w {
-		case "now", "today", "utc":
+		case "now", "today", "utc", "+":
 		case "yesterday":
 			when = when.AddDate(0, 0, -1)
 		case "tomorrow":

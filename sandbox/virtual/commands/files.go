@@ -37,10 +37,10 @@ func rmdir(c *Call, f *flags) int {
 		if err == nil && !info.IsDir() {
 			err = syscall.ENOTDIR
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = c.FS.Remove(c.abs(name))
 		}
-		return c.FS.Remove(c.abs(name))
+		return err
 	})
 }
 
@@ -276,21 +276,18 @@ func newMode(spec string, old fs.FileMode) (fs.FileMode, error) {
 }
 
 func basename(c *Call, f *flags) int {
-	if len(f.args) == 0 {
-		return c.usage("missing operand")
-	}
 	suffix := f.str("s", "")
-	if len(f.args) == 2 && !f.has("a") && !f.has("s") {
+	if len(f.args) == 2 && !f.has("a", "s") {
 		f.args, suffix = f.args[:1], f.args[1]
 	}
-	for _, name := range f.args {
+	return c.all(f.args, func(name string) error {
 		base := path.Base(name)
 		if cut := strings.TrimSuffix(base, suffix); cut != "" {
 			base = cut
 		}
 		c.printf("%s\n", base)
-	}
-	return 0
+		return nil
+	})
 }
 
 func dirname(c *Call, f *flags) int {

@@ -202,9 +202,6 @@ func (f *findRun) primary(name string) (test, error) {
 			ok, _ := wildcard(arg, subject, strings.HasPrefix(name, "-i")) // was tried above
 			return ok
 		}, err
-	case "-regex", "-iregex":
-		re, err := compile("^(?:"+arg+")$", perl, name == "-iregex")
-		return func(x *found) bool { return re.MatchString(x.name) }, err
 	case "-type":
 		return func(x *found) bool { return strings.Contains(arg, typeLetter(x.info.Mode())) }, nil
 	case "-maxdepth", "-mindepth":

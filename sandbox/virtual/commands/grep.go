@@ -237,9 +237,6 @@ func (g *grepRun) search(file string, r io.Reader) error {
 		}
 		return nil
 	})
-	if err == errStop {
-		err = nil
-	}
 	if err == nil {
 		g.total(file, count)
 	}

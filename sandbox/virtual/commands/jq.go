@@ -60,19 +60,17 @@ func (c *Call) jqVars(f *flags) (names []string, values []any, err error) {
 		}
 		add(name, all[0])
 	}
-	for _, kind := range []string{"slurpfile", "rawfile"} {
-		for _, pair := range f.vals[kind] {
-			name, file, _ := strings.Cut(pair, "\x00")
-			data, err := c.load(file)
-			var v any = string(data)
-			if err == nil && kind == "slurpfile" {
-				v, err = decodeAll(data)
-			}
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %s", file, Why(err))
-			}
-			add(name, v)
+	for _, pair := range f.vals["slurpfile"] {
+		name, file, _ := strings.Cut(pair, "\x00")
+		data, err := c.load(file)
+		var all []any
+		if err == nil {
+			all, err = decodeAll(data)
 		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %s", file, Why(err))
+		}
+		add(name, all)
 	}
 	add("ARGS", map[string]any{"named": named, "positional": []any{}})
 	return names, values, nil
@@ -167,7 +165,10 @@ func (j *jqRun) run(code *gojq.Code, vars []any) int {
 			}
 			if err, bad := out.(error); bad {
 				if halted, ok := errors.AsType[*gojq.HaltError](err); ok {
-					return j.halt(halted)
+					if halted.Value() != nil {
+						j.c.errorf("%v", halted)
+					}
+					return halted.ExitCode()
 				}
 				if j.c.ctx.Err() != nil {
 					return 1
@@ -196,16 +197,6 @@ func (j *jqRun) run(code *gojq.Code, vars []any) int {
 		return 1
 	}
 	return 0
-}
-
-func (j *jqRun) halt(h *gojq.HaltError) int {
-	if s, ok := h.Value().(string); ok {
-		_, _ = io.WriteString(j.c.Stderr, s)
-	} else if h.Value() != nil {
-		data, _ := gojq.Marshal(h.Value()) // a value of gojq's own
-		_, _ = io.WriteString(j.c.Stderr, string(data)+"\n")
-	}
-	return h.ExitCode()
 }
 
 func (j *jqRun) print(v any) error {

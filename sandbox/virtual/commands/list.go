@@ -183,9 +183,6 @@ func human(n int64) string {
 func stat(c *Call, f *flags) int {
 	return c.all(f.args, func(name string) error {
 		info, err := c.FS.Lstat(c.abs(name))
-		if f.has("L") {
-			info, err = c.FS.Stat(c.abs(name))
-		}
 		if err != nil {
 			return err
 		}

@@ -45,6 +45,9 @@ func unescape(s string, echo bool) (out string, stop bool) {
 		}
 		text := s[:2]
 		number := escapedNumber.FindString(s)
+		if !echo && strings.HasPrefix(number, `\0`) {
+			number = number[:min(4, len(number))] // three digits, with the 0
+		}
 		switch at := strings.IndexByte(`abefnrtv\`, s[1]); {
 		case at >= 0:
 			text = "\a\b\x1b\f\n\r\t\v\\"[at : at+1]

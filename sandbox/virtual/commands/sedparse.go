@@ -209,8 +209,10 @@ func (p *sedParser) end() error {
 func (p *sedParser) text() string {
 	p.blanks()
 	if p.accept('\\') {
-		p.blanks()
-		p.accept('\n')
+		start := p.i
+		if p.blanks(); !p.accept('\n') {
+			p.i = start
+		}
 	}
 	var b strings.Builder
 	for p.i < len(p.src) && p.src[p.i] != '\n' {

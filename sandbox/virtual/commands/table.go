@@ -14,7 +14,7 @@ const (
 		"e|regexp: f|file: A|after-context# B|before-context# C|context# m|max-count# include: exclude: exclude-dir: " +
 		"color|colour? line-buffered I Z|null"
 	jqFlags = "r|raw-output j|join-output c|compact-output n|null-input s|slurp R|raw-input e|exit-status " +
-		"S|sort-keys M|monochrome-output tab indent# f|from-file: arg; argjson; slurpfile; rawfile;"
+		"S|sort-keys M|monochrome-output tab indent# f|from-file: arg; argjson; slurpfile;"
 	lsFlags  = "1 a|all A|almost-all l h|human-readable R|recursive t S r|reverse d|directory F|classify p color?"
 	sumFlags = "b|binary t|text"
 )
@@ -66,7 +66,7 @@ var table = map[string]command{
 	"sleep":     {sleep, ""},
 	"sort": {sortLines, "n|numeric-sort g|general-numeric-sort r|reverse u|unique k|key: t|field-separator: f|ignore-case h|human-numeric-sort " +
 		"s|stable b|ignore-leading-blanks o|output:"},
-	"stat":    {stat, "c|format: L|dereference"},
+	"stat":    {stat, "c|format:"},
 	"tac":     {tac, ""},
 	"tail":    {tail, "-n|lines: c|bytes: q|quiet|silent v|verbose"},
 	"tee":     {tee, "a|append"},

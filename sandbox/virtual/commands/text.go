@@ -2,7 +2,6 @@ package commands
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -122,17 +121,13 @@ func head(c *Call, f *flags) int {
 			return nil
 		}
 		left := p.n
-		err := lines(r, func(line []byte, nl bool) error {
+		return lines(r, func(line []byte, nl bool) error {
 			c.line(line, nl)
 			if left--; left == 0 {
 				return errStop
 			}
 			return nil
 		})
-		if errors.Is(err, errStop) {
-			return nil
-		}
-		return err
 	})
 }
 

@@ -15,8 +15,8 @@ func FuzzExec(f *testing.F) {
 	for _, seed := range []string{
 		"echo hi | sed s/h/j/ | awk '{print $1}'", "cat <(echo a) ${x:-$$}; type cd", "for i in {1..3}; do find . -name \"*$i\"; done",
 		"printf '%-5.2f%b%q' 1 '\\x41' 'a b'; seq 3 | sort -rk1,1n | tail -n +2", "diff <(seq 3) <(seq 4); echo '{}' | jq '.a=1'",
-		"date -d '@0 +1 day' +%s; expr 1 + '(' 2 ')'", "[[ -O x ]]; eval 'trap \"echo $?\" EXIT'; source x",
-		"tr a-z '[:upper:]' <<<x; cut -c2- <<<xy; paste - - <<<z; nl -ba <<<q; xxd <<<e; fold -w1 <<<rt", "awk 'BEGIN{print \"x\" > \"f\"; while((getline l < \"f\")>0) print l | \"cat\"}'",
+		"date -d '@0 +1 day' +%s; seq -f %g 2", "[[ -O x ]]; eval 'trap \"echo $?\" EXIT'; source x",
+		"tr a-z '[:upper:]' <<<x; cut -c2- <<<xy; paste - - <<<z; xargs -n1 <<<'a b'", "awk 'BEGIN{print \"x\" > \"f\"; while((getline l)>0) print l >> \"f\"}'",
 	} {
 		f.Add(seed)
 	}
