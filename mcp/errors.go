@@ -40,6 +40,17 @@ func (e *ConnError) Error() string {
 // Unwrap returns the cause.
 func (e *ConnError) Unwrap() error { return e.Err }
 
+// An openError is why a server could not be opened, told without secrets.
+type openError struct {
+	server string
+	err    error
+}
+
+func (e *openError) Error() string { return fmt.Sprintf("mcp server %q: %s", e.server, reason(e.err)) }
+
+// Unwrap returns the cause.
+func (e *openError) Unwrap() error { return e.err }
+
 // A QuestionError is a call whose server asked something that nobody answered.
 // Nothing is sent for a server that waits (State is what to repeat the call
 // with); one that asks in the middle of a call was declined.

@@ -304,6 +304,7 @@ func TestSchemas(t *testing.T) {
 		{"a tree", `{"type":"object","$defs":{"n":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/n"}}}}},"properties":{"x":{"$ref":"#/$defs/n"}}}`, "", false},
 		{"a loop", `{"type":"object","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, "", false},
 		{"itself", `{"type":"object","properties":{"x":{"$ref":"#"}}}`, "", false},
+		{"a loop by a keyword in capitals", `{"type":"object","$Ref":"#","ANYOF":[{"$ref":"#"}],"properties":{"x":{"Not":{"$REF":"#"}}}}`, "", true},
 		{"doubling", string(b), "", false},
 		{"another draft", `{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}`, "", false},
 		{"draft 7", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","definitions":{"a":{}},"properties":{"x":{"$ref":"#/definitions/a"}}}`, "", true},
@@ -340,6 +341,9 @@ func TestSchemas(t *testing.T) {
 			if (in.checked != nil) != tt.checked {
 				t.Errorf("checked %t, want %t", in.checked != nil, tt.checked)
 			}
+			if in.checked != nil {
+				_ = in.checked.Validate(map[string]any{"x": map[string]any{"x": "aaa"}}) // it ends
+			}
 			m, err := harness.Render(func(c *harness.Context) string {
 				harness.UseModel(c, "fast")
 				harness.UseTool(c, got.harnessed)
@@ -366,6 +370,7 @@ func unconnected() *Server {
 func FuzzSchema(f *testing.F) {
 	f.Add(object)
 	f.Add(`{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"},{"type":"string"}]}}}`)
+	f.Add(`{"AnyOf":[{"$ref":"#"}],"$Ref":"#","$defs":{"a":{"Not":{"$REF":"#"}}}}`)
 	f.Add(`{"patternProperties":{"^a":{"minLength":2}},"items":[{"not":{}}],"dependencies":{"a":["b"]}}`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		var raw any

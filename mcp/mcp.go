@@ -109,7 +109,7 @@ func Open(ctx context.Context, o Options) (*Servers, error) {
 		s.wg.Go(func() {
 			server.run(run, func(err error) {
 				if err != nil && !settings.Optional {
-					tried <- fmt.Errorf("mcp server %q: %w", name, err)
+					tried <- &openError{name, err}
 					return
 				}
 				tried <- nil

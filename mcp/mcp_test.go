@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -255,13 +256,9 @@ func TestRestartOfTheServer(t *testing.T) {
 func TestRepeating(t *testing.T) {
 	t.Parallel()
 	for _, trust := range []bool{true, false} {
-		var mu sync.Mutex
-		calls := 0
+		var calls atomic.Int64
 		url := stranger{"tools/call": func(w http.ResponseWriter, _ *http.Request, id, _ json.RawMessage) {
-			mu.Lock()
-			calls++
-			n := calls
-			mu.Unlock()
+			n := calls.Add(1)
 			if n == 1 {
 				panic(http.ErrAbortHandler) // the work may be done, the answer is lost
 			}
@@ -271,10 +268,10 @@ func TestRepeating(t *testing.T) {
 		settings.TrustHints = trust
 		r, err := openOne(t, settings).Call(t.Context(), "look", nil)
 		switch {
-		case trust && (err != nil || r.Text != "seen" || calls != 2):
-			t.Errorf("a read-only call: %+v, %v, made %d times", r, err, calls)
-		case !trust && (errorAs[*ConnError](err) == nil || !errorAs[*ConnError](err).Sent || calls != 1):
-			t.Errorf("a call with an effect: %+v, %v, made %d times", r, err, calls)
+		case trust && (err != nil || r.Text != "seen" || calls.Load() != 2):
+			t.Errorf("a read-only call: %+v, %v, made %d times", r, err, calls.Load())
+		case !trust && (errorAs[*ConnError](err) == nil || !errorAs[*ConnError](err).Sent || calls.Load() != 1):
+			t.Errorf("a call with an effect: %+v, %v, made %d times", r, err, calls.Load())
 		}
 	}
 }
@@ -393,6 +390,34 @@ func TestQuestionByError(t *testing.T) {
 	}
 }
 
+// A question whose form refers to itself is declined: checking an answer by it
+// would never end.
+func TestQuestionThatLoops(t *testing.T) {
+	t.Parallel()
+	var got atomic.Value
+	url := stranger{"tools/call": func(w http.ResponseWriter, _ *http.Request, id, params json.RawMessage) {
+		var p struct {
+			InputResponses map[string]struct{ Action string } `json:"inputResponses"`
+		}
+		_ = json.Unmarshal(params, &p)
+		if a, ok := p.InputResponses["q"]; ok {
+			got.Store(a.Action)
+			answer(w, id, `{"resultType":"complete","content":[]}`)
+			return
+		}
+		answer(w, id, `{"resultType":"input_required","requestState":"s","inputRequests":{"q":{"method":"elicitation/create","params":{
+			"mode":"form","message":"m","requestedSchema":{"type":"object","$Ref":"#","properties":{"a":{"type":"string"}}}}}}}`)
+	}}.start(t)
+	o := hurry(map[string]Settings{"demo": at(url)})
+	o.Answer = func(context.Context, Question) (Answer, error) {
+		return Answer{Accept: true, Values: map[string]any{"a": "b"}}, nil
+	}
+	s, _ := open(t, o).Server("demo")
+	if _, err := s.Call(t.Context(), "look", nil); err != nil || got.Load() != "decline" {
+		t.Errorf("%v, answered %v", err, got.Load())
+	}
+}
+
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
 	away := Settings{URL: "http://127.0.0.1:1/mcp?key=hush", Headers: map[string]string{"Authorization": "Bearer hush"}}
@@ -401,7 +426,7 @@ func TestOpenFails(t *testing.T) {
 		t.Errorf("wrong settings: %v", err)
 	}
 	_, err = Open(t.Context(), hurry(map[string]Settings{"away": away}))
-	if err == nil || !strings.Contains(err.Error(), `mcp server "away": `) || strings.Contains(reason(err), "hush") {
+	if err == nil || !strings.Contains(err.Error(), `mcp server "away": `) || strings.Contains(err.Error(), "hush") {
 		t.Errorf("a server that is needed and away: %v", err)
 	}
 	away.Optional = true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -41,6 +42,9 @@ func (s *Server) elicit(ctx context.Context, sess *session, r *sdk.ElicitRequest
 		sess.ask(q)
 		return &sdk.ElicitResult{Action: "decline"}, nil
 	}
+	if refers(r.Params.RequestedSchema) {
+		return &sdk.ElicitResult{Action: "decline"}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.settings.timeout())
 	defer cancel()
 	defer context.AfterFunc(sess.over, cancel)()
@@ -52,6 +56,22 @@ func (s *Server) elicit(ctx context.Context, sess *session, r *sdk.ElicitRequest
 		return &sdk.ElicitResult{Action: "decline"}, nil
 	}
 	return &sdk.ElicitResult{Action: "accept", Content: a.Values}, nil
+}
+
+// refers says whether a schema refers to anything. One of a question must be
+// flat; the SDK checks answers by it, and would follow a loop without end.
+func refers(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			if strings.EqualFold(k, "$ref") || strings.EqualFold(k, "$dynamicRef") || refers(x) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, refers)
+	}
+	return false
 }
 
 func (s *Server) question(p *sdk.ElicitParams) Question {

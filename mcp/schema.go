@@ -243,8 +243,13 @@ func (w *weigher) weigh(v any) (any, error) {
 		case "allOf", "anyOf", "oneOf", "prefixItems", "items", "additionalItems", "additionalProperties", "unevaluatedItems",
 			"unevaluatedProperties", "contains", "propertyNames", "not", "if", "then", "else", "contentSchema":
 			out[k], err = w.each(x)
-		default: // values, not schemas
+		case "$schema", "type", "enum", "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength",
+			"minLength", "maxItems", "minItems", "uniqueItems", "maxContains", "minContains", "maxProperties", "minProperties", "required",
+			"dependentRequired":
 			out[k] = x
+		default:
+			// Left out: the library takes a keyword in any case, so that an
+			// "AnyOf" that is not looked at here would be followed there.
 		}
 		if err != nil {
 			return nil, err

@@ -238,7 +238,7 @@ func (s *Server) swap(sess *session, err error) {
 func (s *Server) borrow() (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sess == nil {
+	if !s.sess.usable() {
 		return nil, s.unreachableLocked()
 	}
 	s.sess.calls.Add(1)
@@ -318,7 +318,7 @@ type Status struct {
 func (s *Server) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Status{Name: s.name, Connected: s.sess != nil, Protocol: s.list.protocol, Server: s.list.version, Stderr: s.stderr.String()}
+	out := Status{Name: s.name, Connected: s.sess.usable(), Protocol: s.list.protocol, Server: s.list.version, Stderr: s.stderr.String()}
 	if s.err != nil {
 		out.Err = reason(s.err)
 	}

@@ -46,6 +46,19 @@ func (s *session) lose(err error) {
 	s.once.Do(func() { s.why = err; close(s.lost) })
 }
 
+// usable says whether calls can be made: also without notifications.
+func (s *session) usable() bool {
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.lost:
+		return errors.Is(s.why, errEnded)
+	default:
+		return true
+	}
+}
+
 // close ends the session once its calls have ended, at once if hurry ends
 // before that.
 func (s *session) close(hurry <-chan struct{}, grace time.Duration) {
