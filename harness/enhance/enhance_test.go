@@ -34,15 +34,17 @@ func TestLevel(t *testing.T) {
 	}{
 		{"at first", "", chat.Member, 0, "fast", "mid"},
 		{"for a stranger", "", chat.Outsider, 0, "fast", ""},
-		{"climbed once", `{"level":1}`, chat.Maintainer, 1, "strong", "high"},
-		{"climbed as far as members may", `{"level":1}`, chat.Member, 1, "strong", ""},
-		{"at the top", `{"level":2}`, chat.Admin, 2, "strongest", ""},
-		{"a member came", `{"level":2}`, chat.Member, 1, "strong", ""},
-		{"a stranger came", `{"level":2}`, chat.Outsider, 0, "fast", ""},
-		{"a shorter ladder than then", `{"level":9}`, chat.Admin, 2, "strongest", ""},
-		{"a nonsense level", `{"level":-3}`, chat.Member, 0, "fast", "mid"},
-		{"a second left", `{"level":1,"until":"2026-03-01T12:00:01Z"}`, chat.Member, 1, "strong", ""},
-		{"over", `{"level":1,"until":"2026-03-01T12:00:00Z"}`, chat.Member, 0, "fast", "mid"},
+		{"climbed once", `{"mid":{}}`, chat.Maintainer, 1, "strong", "high"},
+		{"climbed as far as members may", `{"mid":{}}`, chat.Member, 1, "strong", ""},
+		{"at the top", `{"mid":{},"high":{}}`, chat.Admin, 2, "strongest", ""},
+		{"a member came", `{"mid":{},"high":{}}`, chat.Member, 1, "strong", ""},
+		{"a stranger came", `{"mid":{},"high":{}}`, chat.Outsider, 0, "fast", ""},
+		{"a rung of another ladder", `{"once":{}}`, chat.Admin, 0, "fast", "mid"},
+		{"none skipped", `{"high":{}}`, chat.Admin, 0, "fast", "mid"},
+		{"a second left", `{"mid":{"until":"2026-03-01T12:00:01Z"}}`, chat.Member, 1, "strong", ""},
+		{"over", `{"mid":{"until":"2026-03-01T12:00:00Z"}}`, chat.Member, 0, "fast", "mid"},
+		{"the lower is over", `{"mid":{"until":"2026-03-01T12:00:00Z"},"high":{}}`, chat.Admin, 0, "fast", "mid"},
+		{"the upper is over", `{"mid":{},"high":{"until":"2026-03-01T12:00:00Z"}}`, chat.Admin, 1, "strong", "high"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -179,6 +179,7 @@ type run struct {
 	entries []state.Entry // of the inbox, not yet taken
 	batch   state.Batch   // what the next commit holds
 	err     error         // of encoding, reported by the next commit
+	waiting bool          // an event in the inbox waits for its author's role
 	boxes   boxes
 	dirty   bool       // a tool that may have changed files ran since they were saved
 	memo    sync.Mutex // calls that run at once commit their memos one after the other
@@ -251,6 +252,9 @@ func (r *run) commit(ctx context.Context) error {
 // ready without new events.
 func (r *run) release(ctx context.Context, wake time.Time) error {
 	r.batch.Release, r.batch.Wake = true, wake
+	if r.waiting {
+		r.batch.Pause = r.Clock().Add(roleWait)
+	}
 	if r.f.Seq-r.cached.saved >= max(64, r.cached.saved/2) {
 		data, err := r.f.Checkpoint()
 		if err != nil {

@@ -96,11 +96,13 @@ func TestUnlockIsRecorded(t *testing.T) {
 	w.setRole("U1", chat.Admin)
 	w.ask("U1", "go")
 	wrote := of[record.Wrote](w.records())
-	var got enhance.Unlock
+	var got map[string]enhance.Unlock
 	if len(wrote) != 1 || wrote[0].Name != enhance.StateName || wrote[0].Call != of[record.Did](w.records())[0].CallID || json.Unmarshal(wrote[0].Value, &got) != nil {
 		t.Fatalf("wrote %+v", wrote)
 	}
-	want := enhance.Unlock{Level: 1, Name: "a stronger model and files", Author: "U1", Role: chat.Admin, Reason: "needs files", At: w.clock(), Until: w.clock().Add(time.Hour)}
+	want := map[string]enhance.Unlock{"a stronger model and files": {
+		Level: 1, Name: "a stronger model and files", Author: "U1", Role: chat.Admin, Reason: "needs files", At: w.clock(), Until: w.clock().Add(time.Hour),
+	}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -12,12 +12,10 @@ import (
 
 // take moves the inbox into the turn, opening one for the first event that
 // asks for an answer. Who is not answered is passed over, and the text with it.
+// An event whose author cannot be looked up waits, and what came after it too.
 func (r *run) take(ctx context.Context) {
 	entries := r.entries
-	r.entries = nil
-	if len(entries) == 0 {
-		return
-	}
+	r.entries, r.waiting = nil, false
 	roles := make([]chat.Role, len(entries))
 	known := make([]bool, len(entries))
 	turn := ""
@@ -26,26 +24,44 @@ func (r *run) take(ctx context.Context) {
 	}
 	for i, e := range entries {
 		roles[i], known[i] = r.role(ctx, e.Event)
+		if !known[i] && !r.answered(e.Event, roles[i]) && r.Clock().Sub(e.At) < roleFor {
+			r.waiting = true
+			entries = entries[:i]
+			break
+		}
 		if turn == "" && !e.Quiet && r.answered(e.Event, roles[i]) {
 			turn = state.TurnID(r.conv.ID, e.Seq)
 		}
+	}
+	if len(entries) == 0 {
+		return
 	}
 	for i, e := range entries {
 		switch {
 		case r.answered(e.Event, roles[i]):
 			r.add(record.Heard{Turn: turn, Event: e.Event, Role: roles[i]})
 		case known[i]:
-			r.add(record.Passed{Event: e.Event.ID, Author: e.Event.Author, Reason: "role below talk"})
+			r.pass(e, "role below talk")
 		default:
-			r.add(record.Passed{Event: e.Event.ID, Author: e.Event.Author, Reason: "role not known"})
+			r.pass(e, "role not known")
 			r.refuse(e)
 		}
 	}
 	r.batch.Taken = entries[len(entries)-1].Seq
 }
 
-// roleWait is how long after a failed look-up of a role it is tried once more.
-const roleWait = 6 * time.Second
+// A role that cannot be looked up is asked for again after roleWait, until the
+// event has waited for roleFor.
+const (
+	roleWait = 10 * time.Second
+	roleFor  = 3 * time.Minute
+)
+
+// pass leaves an event unanswered and its text unrecorded.
+func (r *run) pass(e state.Entry, reason string) {
+	r.add(record.Passed{Event: e.Event.ID, Author: e.Event.Author, Reason: reason})
+	r.log.Info("event passed over", "event", e.Event.ID, "author", e.Event.Author.ID, "reason", reason)
+}
 
 // role is what the author is now, and whether that is known; if not, they are
 // an outsider. Machines without identity are outsiders.
@@ -54,15 +70,12 @@ func (r *run) role(ctx context.Context, e chat.Event) (chat.Role, bool) {
 		return chat.Outsider, true
 	}
 	role, err := r.Role(ctx, r.conv.Thread, e.Author)
-	if err != nil && r.Talk > chat.Outsider && sleep(ctx, roleWait) == nil {
-		role, err = r.Role(ctx, r.conv.Thread, e.Author)
-	}
 	return role, err == nil
 }
 
-// refuse tells those who addressed the bot that they cannot be told from strangers.
+// refuse tells somebody that they cannot be told from a stranger.
 func (r *run) refuse(e state.Entry) {
-	if e.Event.Kind != chat.Mention && e.Event.Topic != "dm" {
+	if e.Quiet {
 		return
 	}
 	for i, text := range r.Compose(r.conv.Thread, lineRole) {

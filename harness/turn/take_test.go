@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -218,31 +217,44 @@ func TestQuietEventBesideAPassedOne(t *testing.T) {
 	}
 }
 
-// A person whose role cannot be looked up is asked for once more; then whoever
-// addressed the bot is told, and nothing of the text is kept.
+// A person whose role cannot be looked up waits, and so does what came after;
+// asked for again, they are answered in order. Who cannot be looked up for long
+// is told, and nothing of the text is kept.
 func TestRoleThatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	for fails, want := range map[int]string{1: "hello", 2: lineRole} {
-		t.Run(fmt.Sprint(fails), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		blind int
+		want  []string
+	}{"once": {1, []string{"hello"}}, "for long": {1000, []string{lineRole, lineRole}}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, plain(), scripted.Say("hello"))
-				w.opts.Talk = chat.Member
-				w.restart()
-				w.blind = fails
-				w.event(chat.Event{ID: "E1", Thread: thread, Kind: chat.Mention, Topic: "mention", Text: "my words", Author: chat.Author{ID: "U1"}}, false)
+			w := newWorld(t, plain(), scripted.Say("hello"))
+			w.opts.Talk = chat.Member
+			w.restart()
+			w.blind = c.blind
+			w.say("U1", "my words")
+			w.say("U2", "and mine")
+			w.run()
+			if got := w.posts(); len(got) != 0 || len(w.records()) != 0 {
+				t.Fatalf("posts %q, records %+v: want nothing yet", got, w.records())
+			}
+			for range 30 {
+				w.pass(roleWait)
 				w.run()
-				if got := w.posts(); len(got) != 1 || got[0] != want {
-					t.Errorf("posts %q, want %q", got, want)
-				}
-				passed := of[record.Passed](w.records())
-				if (fails == 2) != (len(passed) == 1 && passed[0].Reason == "role not known") {
-					t.Errorf("passed over: %+v", passed)
-				}
-				if fails == 2 && strings.Contains(fmt.Sprint(w.records()), "my words") {
-					t.Error("the words of somebody unknown were kept")
-				}
-			})
+			}
+			if d := cmp.Diff(c.want, w.posts()); d != "" {
+				t.Errorf("posts (-want +got):\n%s", d)
+			}
+			all := fmt.Sprintf("%+v", w.records())
+			if kept := strings.Contains(all, "my words"); kept != (name == "once") {
+				t.Errorf("the words were kept: %t", kept)
+			}
+			if heard := of[record.Heard](w.records()); name == "once" && (len(heard) != 2 || heard[0].Event.Text != "my words") {
+				t.Errorf("heard %+v, want both in order", heard)
+			}
+			if passed := of[record.Passed](w.records()); name == "for long" && (len(passed) != 2 || passed[0].Reason != "role not known") {
+				t.Errorf("passed over %+v", passed)
+			}
 		})
 	}
 }

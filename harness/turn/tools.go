@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,9 +17,24 @@ import (
 	"github.com/heddlehq/heddle/sandbox"
 )
 
-// maxResult bounds what a tool may tell the model, in bytes: one endless result
-// would end the conversation.
-const maxResult = 128 << 10
+// maxResult bounds what a tool may tell the model, in bytes. All results of a
+// step together may take a quarter of the model's window, but each at least
+// leastResult: one endless result would end the conversation.
+const (
+	maxResult   = 128 << 10
+	leastResult = 2 << 10
+)
+
+// mostOf is the bound of each of so many results.
+func (r *run) mostOf(m *harness.Manifest, calls int) int {
+	window := math.MaxInt32
+	if chain, err := r.Models.Chain(m.Model); err == nil {
+		for _, c := range chain {
+			window = min(window, c.Spec.Window)
+		}
+	}
+	return min(maxResult, max(leastResult, int(float64(window)*bytesPerToken/4)/calls))
+}
 
 // job is one call of a step and its end.
 type job struct {
@@ -40,6 +56,7 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	kept := &memos{r: r, step: n}
 	scope.Remember(kept)
 	jobs := make([]*job, len(calls))
+	most := r.mostOf(m, len(calls))
 	var wg sync.WaitGroup
 	var serial []*job
 	for i, p := range calls {
@@ -69,6 +86,9 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	wg.Wait()
 	kept.end()
 	for _, j := range jobs {
+		if n := len(j.text); n > most {
+			j.text = strings.ToValidUTF8(j.text[:most], "") + fmt.Sprintf("\n[cut here: %d of %d bytes; ask for less at once]", most, n)
+		}
 		panicked = panicked || isPanic(j.err)
 		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
 		r.didWith(j.part, n, j.end, j.text, j.took, j.ran)
@@ -100,9 +120,6 @@ func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
 		j.end, j.text = record.Failed, "Error: "+j.err.Error()
 	default:
 		j.end = record.Done
-	}
-	if n := len(j.text); n > maxResult {
-		j.text = strings.ToValidUTF8(j.text[:maxResult], "") + fmt.Sprintf("\n[cut here: %d of %d bytes; ask for less at once]", maxResult, n)
 	}
 }
 
