@@ -73,7 +73,7 @@ var homes = map[string]string{
 	"github.com/google/jsonschema-go":        "harness mcp",
 	"github.com/modelcontextprotocol/go-sdk": "mcp mcp/conformance",
 	"golang.org/x/oauth2":                    "mcp mcp/conformance",
-	"golang.org/x/text":                      "harness/skill",
+	"golang.org/x/text":                      "harness/skill harness/record",
 	"github.com/gorilla/websocket":           "channels/slack",
 	"github.com/itchyny/gojq":                "sandbox/virtual",
 	"github.com/itchyny/timefmt-go":          "sandbox/virtual",

@@ -1,8 +1,12 @@
 package record
 
 import (
-	"regexp"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/heddlehq/heddle/chat"
 )
@@ -10,20 +14,87 @@ import (
 // The words of people and tools reach the model inside marks that only the
 // harness writes. Defuse takes the marks out of everything else, so that no
 // text can pass for an announcement or for another person's message. A mark
-// counts as one in any case, with blanks, and with what cannot be seen in it.
-var marks = regexp.MustCompile(`(?i)[<\x{FE64}\x{FF1C}]([/\s` + unseen + `]*(?:` + woven("heard") + `|` + woven("notice") + `)\b)`)
+// counts as one in any case, with blanks and what cannot be seen in it, and in
+// letters that look alike.
+var marks = [...]string{"heard", "notice"}
 
-const unseen = `\p{Z}\p{C}\p{M}`
-
-// woven matches a word with unseen runes between its letters.
-func woven(word string) string { return strings.Join(strings.Split(word, ""), "["+unseen+"]*") }
+// longestMark is how many runes a mark may be drawn out to by what cannot be seen.
+const longestMark = 64
 
 // Defuse makes text unable to hold a mark of the harness.
 func Defuse(text string) string {
-	if !strings.ContainsAny(text, "<\uFE64\uFF1C") {
+	if !strings.ContainsAny(text, opening) {
 		return text
 	}
-	return marks.ReplaceAllString(text, "&lt;$1")
+	var b strings.Builder
+	for i, r := range text {
+		if strings.ContainsRune(opening, r) && begins(text[i+width(text[i:]):]) {
+			b.WriteString("&lt;")
+			continue
+		}
+		b.WriteString(text[i : i+width(text[i:])])
+	}
+	return b.String()
+}
+
+// width is the bytes of the first rune, also of one that is no UTF-8.
+func width(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
+
+// opening are the runes that look like the beginning of a mark.
+const opening = "<\uFE64\uFF1C\u2039\u02C2\u276E\u2329\u27E8\u3008\u1438"
+
+// begins says whether what follows an opening reads as the name of a mark.
+func begins(rest string) bool {
+	var name []rune
+	for _, r := range norm.NFKD.String(clip(rest, longestMark)) {
+		switch {
+		case unseen(r) || r == '/':
+			if isMark(name) {
+				return true
+			}
+			continue
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			name = append(name, plain(unicode.ToLower(r)))
+			continue
+		}
+		return isMark(name)
+	}
+	return isMark(name)
+}
+
+func isMark(name []rune) bool { return slices.Contains(marks[:], string(name)) }
+
+// unseen says whether a rune leaves no ink of its own.
+func unseen(r rune) bool {
+	switch r {
+	case 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800:
+		return true
+	}
+	return unicode.In(r, unicode.Z, unicode.C, unicode.M) || unicode.IsSpace(r)
+}
+
+// plain is the letter of the marks that a rune looks like.
+func plain(r rune) rune {
+	for i, alike := range [...]string{"a\u0430\u0251\u03B1", "c\u0441\u03F2", "d\u0501", "e\u0435\u04BD\u0454", "h\u04BB\u0570",
+		"i\u0456\u03B9\u0131\u04CF1l|", "n\u0578\u043F\u03B7", "o\u043E\u03BF\u05450", "r\u0433", "t\u0442\u03C4"} {
+		if strings.ContainsRune(alike, r) {
+			return rune("acdehinort"[i])
+		}
+	}
+	return r
+}
+
+// clip is the first runes of a text.
+func clip(s string, runes int) string {
+	for i := range s {
+		if runes--; runes < 0 {
+			return s[:i]
+		}
+	}
+	return s
 }
 
 // Notice wraps an announcement of the harness.

@@ -97,6 +97,25 @@ func TestMarksCannotBeImitated(t *testing.T) {
 	}
 }
 
+// What looks like a mark to a reader is one, whatever it is written with; what
+// only begins like one is not.
+func TestDefuseAlike(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"<notice>", "<no\u3164tice from=\"heddle\">", "<no\u115Ftice>", "<\u2800notice>", "\u2039notice>", "\u02C2notice from=x>",
+		"<\uFF4E\uFF4F\uFF54\uFF49\uFF43\uFF45>", "<n\u043Etice>", "<N0TICE>", "< / heard >", "<h\u0435ard>", "<n\u200Bo\u00ADtice>", "<notice\u3164from=x>",
+	} {
+		if got := record.Defuse(text); !strings.HasPrefix(got, "&lt;") {
+			t.Errorf("%q stays %q", text, got)
+		}
+	}
+	for _, text := range []string{"<NoticeBar />", "<heardle>", "a < notices", "1 < 2", "<b>notice</b>", "<noticeboard>", "if a <b && notice"} {
+		if got := record.Defuse(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 func FuzzDefuse(f *testing.F) {
 	for _, text := range attacks {
 		f.Add(text)
@@ -107,7 +126,7 @@ func FuzzDefuse(f *testing.F) {
 		if again := record.Defuse(once); again != once {
 			t.Errorf("defused twice %q becomes %q", once, again)
 		}
-		if !strings.ContainsAny(text, "<\uFE64\uFF1C") && once != text {
+		if !strings.ContainsAny(text, "<\uFE64\uFF1C\u2039\u02C2\u276E\u2329\u27E8\u3008\u1438") && once != text {
 			t.Errorf("%q without a bracket became %q", text, once)
 		}
 	})
