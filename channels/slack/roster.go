@@ -2,12 +2,14 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
 
+	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/chat"
 )
 
@@ -21,8 +23,9 @@ type group struct {
 }
 
 // Role decides by what Slack says of the person now. Being an admin or owner of
-// the workspace grants nothing by itself. A user group that cannot be looked up
-// grants nothing; it is an error only if nothing else grants a role.
+// the workspace grants nothing by itself. A user group that Slack refuses to show
+// (the app lacks usergroups:read, the group is gone) grants nothing; it is an
+// error only if nothing else grants a role.
 func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat.Role, error) {
 	if a.ID == "" {
 		return chat.Outsider, nil
@@ -53,8 +56,12 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 				continue
 			}
 			in, err := c.group(ctx, id)
-			if err != nil {
+			var se *channels.SendError
+			switch {
+			case errors.As(err, &se) && se.Verdict == channels.Rejected:
 				failed = err
+			case err != nil:
+				return chat.Outsider, err
 			}
 			if slices.Contains(in, a.ID) {
 				return r.role, nil

@@ -33,6 +33,38 @@ func TestLock(t *testing.T) {
 	openStore(t, path, Options{})
 }
 
+// A link is another name of the same store, also to a folder.
+func TestLinksShareTheLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "heddle.db")
+	openStore(t, path, Options{})
+	for name, target := range map[string]string{"other.db": path, "folder": dir} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, other := range []string{filepath.Join(dir, "other.db"), filepath.Join(dir, "folder", "heddle.db")} {
+		if _, err := Open(t.Context(), other, Options{}); !errors.Is(err, state.ErrLocked) {
+			t.Errorf("%s: %v, want it locked", other, err)
+		}
+	}
+}
+
+// The driver must be one without the known faults in WAL and in UPSERT.
+func TestDriverVersion(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, filepath.Join(t.TempDir(), "heddle.db"), Options{})
+	var got string
+	err := s.read(t.Context(), func(c *conn) error {
+		return c.query(`SELECT sqlite_version()`, func(r row) error { got = r.text(0); return nil })
+	})
+	var major, minor int
+	if _, serr := fmt.Sscanf(got, "%d.%d", &major, &minor); err != nil || serr != nil || major != 3 || minor < 51 {
+		t.Errorf("SQLite %q (%v, %v), want 3.51 or newer", got, err, serr)
+	}
+}
+
 func TestFileModes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
