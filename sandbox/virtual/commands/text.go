@@ -257,7 +257,7 @@ func uniq(c *Call, f *flags) int {
 		return c.usage("an output file is not supported; use >")
 	}
 	key := func(line string) string {
-		for range f.num("f", 0) {
+		for n := f.num("f", 0); n > 0 && line != ""; n-- {
 			line = strings.TrimLeftFunc(strings.TrimLeft(line, " \t"), notBlank)
 		}
 		if f.has("i") {
