@@ -76,7 +76,11 @@ func (s *Stream) open() error {
 	req.Header.Set("User-Agent", "heddle")
 	resp, err := s.call.Client.Do(req)
 	if err != nil {
-		return s.broken(model.Transient, err)
+		e := s.broken(model.Transient, err)
+		if e.Fault == model.Transient {
+			e.Code = reach(err)
+		}
+		return e
 	}
 	s.body = resp.Body
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
