@@ -348,12 +348,7 @@ func (s *sedRun) do(cmd *sedCommand) sedFlow {
 	case 's':
 		s.substitute(cmd)
 	case 'y':
-		s.space = strings.Map(func(r rune) rune {
-			if to, ok := cmd.table[r]; ok {
-				return to
-			}
-			return r
-		}, s.space)
+		s.space = cmd.table.Replace(s.space)
 	case 'r':
 		if data, err := s.c.load(cmd.text); err == nil { // a missing file is no fault
 			s.after = append(s.after, string(data))

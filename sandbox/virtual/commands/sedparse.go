@@ -28,10 +28,10 @@ type sedCommand struct {
 	global   bool
 	print    bool
 	nth      int
-	table    map[rune]rune // of y
-	jump     int           // of b, t and T, and of { where its block ends
-	active   bool          // within its range
-	until    int           // the line where a range with a number ends
+	table    *strings.Replacer // of y
+	jump     int               // of b, t and T, and of { where its block ends
+	active   bool              // within its range
+	until    int               // the line where a range with a number ends
 }
 
 // A sedPiece of a replacement is text or, if group is not -1, a group; fold is
@@ -397,11 +397,10 @@ func (p *sedParser) transliterate(cmd *sedCommand) error {
 	if len(a) != len(b) {
 		return errors.New("strings for y command are of different lengths")
 	}
-	cmd.table = map[rune]rune{}
+	var pairs []string
 	for i, r := range a {
-		if _, ok := cmd.table[r]; !ok {
-			cmd.table[r] = b[i]
-		}
+		pairs = append(pairs, string(r), string(b[i]))
 	}
+	cmd.table = strings.NewReplacer(pairs...)
 	return p.end()
 }
