@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/heddlehq/heddle/config"
 )
@@ -109,6 +110,54 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
+// A secret that nobody needs is no placeholder either, and showing it is no use of it.
+func TestGetRefusesPlaceholders(t *testing.T) {
+	t.Parallel()
+	s := config.Open(os.DevNull, lookup(map[string]string{"SLACK_BOT_TOKEN": "xoxb-..."}))
+	if s.Explain(token); s.Refused() != 0 {
+		t.Errorf("Explain refused: %v", s.Err())
+	}
+	s.Get(token)
+	s.Need(token)
+	if got := text(s.Err()); s.Refused() != 1 || !strings.HasPrefix(got, "SLACK_BOT_TOKEN: found a placeholder; want ") {
+		t.Errorf("Err = %q, want one problem", got)
+	}
+}
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	base := config.Var{Name: "BASE", Default: "https://api.test/v1"}
+	const want = "; want an address such as https://host/path, without user and query"
+	for value, found := range map[string]string{
+		"": "", "http://127.0.0.1:8000": "", "https://h.test/a/v1/": "", "http://[::1]:80/v1": "",
+		"h.test/v1": `"h.test/v1"`, "ftp://h.test": `"ftp://h.test"`, "http://": `"http://"`, "http://:80": `"http://:80"`,
+		"https://h.test/v1?key=a": `"https://h.test/v1?key=a"`, "https://h.test/#a": `"https://h.test/#a"`, "http://h test": `"http://h test"`,
+		"https://me:hidden@h.test/v1": `"https://[secret]@h.test/v1"`, "https://me:hid den@h.test": `"https://[secret]@h.test"`,
+		"https://me:hid/den@h.test": `"https://[secret]@h.test"`, "me:hidden@h.test": `"[secret]@h.test"`,
+	} {
+		s := config.Open(os.DevNull, lookup(map[string]string{"BASE": value}))
+		if got := s.URL(base); got != cmp.Or(value, base.Default) {
+			t.Errorf("URL of %q = %q", value, got)
+		}
+		if got := text(s.Err()); found != "" && got != "BASE: found "+found+want || found == "" && got != "" {
+			t.Errorf("%q: Err = %q, want %q found", value, got, found)
+		}
+		if got := s.Explain(base); strings.Contains(value, "://") && strings.Contains(got, "hid") {
+			t.Errorf("Explain shows a password: %s", got)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	s := config.Open(os.DevNull, lookup(nil))
+	s.Warn("BASE", "odd")
+	s.Warn("BASE", "odd")
+	if d := gocmp.Diff([]string{"BASE: odd"}, s.Warnings()); d != "" || s.Err() != nil {
+		t.Errorf("Warnings (-want +got):\n%s, Err %v", d, s.Err())
+	}
+}
+
 func TestNeedList(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -125,7 +174,7 @@ func TestNeedList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := config.Open(os.DevNull, lookup(map[string]string{"SLACK_SIGNING_SECRET": tt.value}))
-			if d := cmp.Diff(tt.want, s.NeedList(signing)); d != "" {
+			if d := gocmp.Diff(tt.want, s.NeedList(signing)); d != "" {
 				t.Errorf("NeedList (-want +got):\n%s", d)
 			}
 			if err := text(s.Err()); (tt.err == "") != (err == "") || !strings.Contains(err, tt.err) {
@@ -235,7 +284,7 @@ func TestSection(t *testing.T) {
 		"mapping for list": {yaml: "s: {on: {a: b}}", want: section{Day: 9}, err: "gateway.yaml:1:5: s.on: found a mapping; want a list"},
 		"bool for text":    {yaml: "s: {prompt: true}", want: section{Day: 9}, err: `gateway.yaml:1:5: s.prompt: found "true"; want text`},
 		"too large":        {yaml: "s: {count: 99999999999999999999}", want: section{Day: 9}, err: `gateway.yaml:1:5: s.count: found "99999999999999999999"; want a whole number`},
-		"bad level":        {yaml: "s: {level: middle}", want: section{Day: 9}, err: `gateway.yaml:1:5: s.level: found "middle"; want level "middle": want low or high`},
+		"bad level":        {yaml: "s: {level: middle}", want: section{Day: 9}, err: `gateway.yaml:1:5: s.level: found "middle"; want low or high`},
 		"hidden value":     {yaml: "s: {level: '${OPENAI_API_KEY}', day: '${OPENAI_API_KEY}'}", want: section{Day: 9}, err: "gateway.yaml:1:5: s.level: found \"${OPENAI_API_KEY}\"; want a level\ngateway.yaml:1:33: s.day: found \"${OPENAI_API_KEY}\"; want a number"},
 		"anchor":           {yaml: "s:\n  prompt: &a x\n", want: section{Day: 9}, err: "gateway.yaml:2:3: s.prompt: found an anchor, alias, merge or tag; want plain YAML"},
 		"two at once":      {yaml: "s: {on: {}, yes: 1}", want: section{Day: 9}, err: "gateway.yaml:1:5: s.on: found a mapping; want a list\ngateway.yaml:1:13: s.yes: found \"1\"; want true or false"},
@@ -247,10 +296,10 @@ func TestSection(t *testing.T) {
 			s := open(t, tt.yaml, env)
 			got := section{Day: 9}
 			s.Section("s", &got)
-			if d := cmp.Diff(tt.want, got, cmp.AllowUnexported(section{})); d != "" {
+			if d := gocmp.Diff(tt.want, got, gocmp.AllowUnexported(section{})); d != "" {
 				t.Errorf("Section (-want +got):\n%s", d)
 			}
-			if d := cmp.Diff(strings.ReplaceAll(tt.err, "GATEWAY", s.Path()), text(s.Err())); d != "" {
+			if d := gocmp.Diff(strings.ReplaceAll(tt.err, "GATEWAY", s.Path()), text(s.Err())); d != "" {
 				t.Errorf("Err (-want +got):\n%s", d)
 			}
 		})
@@ -281,7 +330,7 @@ func TestRefuseKnowsTheLine(t *testing.T) {
 	}
 	want := "gateway.yaml:5:9: agents.a.ladder[1].name: found \"y\"; want another name\n" +
 		"gateway.yaml:5:9: agents.a.ladder[1]: found a rung; want none"
-	if d := cmp.Diff(want, text(s.Err())); d != "" {
+	if d := gocmp.Diff(want, text(s.Err())); d != "" {
 		t.Errorf("Err (-want +got):\n%s", d)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -135,7 +136,8 @@ func (s *Settings) set(n ast.Node, written, text string, v reflect.Value, path s
 	switch {
 	case isText(v.Type()):
 		if err = v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil && written == text {
-			want = err.Error()
+			_, want, _ = strings.Cut(": "+err.Error(), ": want ") // what was found is said already
+			want = cmp.Or(want, err.Error())
 		}
 	case v.Type() == durationType:
 		var d time.Duration

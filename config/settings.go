@@ -9,7 +9,9 @@ package config
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,7 +23,7 @@ import (
 type Var struct {
 	Name    string // "SLACK_BOT_TOKEN"
 	Doc     string // one line: what it is for
-	Secret  bool   // never shown, replaced in logs, refused by Need if it is a placeholder
+	Secret  bool   // never shown, replaced in logs, refused by Get if it is a placeholder
 	Default string // value when it is not set
 	Example string // for the documentation, "" for none
 }
@@ -39,6 +41,7 @@ type Settings struct {
 	at       map[string]string // position by setting: "gateway.yaml:3:7"
 	secrets  []string
 	problems Problems
+	warnings []string
 }
 
 // Open reads the environment through lookup and the settings file at path. An
@@ -62,7 +65,8 @@ func (s *Settings) Has(v Var) bool {
 	return plain || file
 }
 
-// Get returns the value of the variable, or its default if it is not set or empty.
+// Get returns the value of the variable, or its default if it is not set or
+// empty. A secret must not be a placeholder such as "changeme".
 func (s *Settings) Get(v Var) string {
 	value := s.read(v.Name)
 	if value == "" {
@@ -70,21 +74,42 @@ func (s *Settings) Get(v Var) string {
 	}
 	if v.Secret {
 		s.hide(value)
+		if placeholder(value) {
+			s.Refuse(v.Name, "a placeholder", want(v))
+		}
 	}
 	return value
 }
 
-// Need is Get for a variable that must be set. A secret must not be a
-// placeholder such as "changeme" either.
+// Need is Get for a variable that must be set.
 func (s *Settings) Need(v Var) string {
 	value := s.Get(v)
 	if value == "" {
 		s.Refuse(v.Name, s.blank(v.Name), want(v))
-	} else if v.Secret && placeholder(value) {
-		s.Refuse(v.Name, "a placeholder", want(v))
 	}
 	return value
 }
+
+// URL is Get for the base address of a server.
+func (s *Settings) URL(v Var) string {
+	value := s.Get(v)
+	s.CheckURL(v, value)
+	return value
+}
+
+// CheckURL refuses what is no base address of a server: http or https and a
+// host, neither user nor query.
+func (s *Settings) CheckURL(v Var, address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		s.Refuse(v.Name, quote(hideUser(address)), "an address such as https://host/path, without user and query")
+	}
+}
+
+var userInfo = regexp.MustCompile(`^([^/?#]*//)?.*@`)
+
+// hideUser leaves out of an address what may be a password.
+func hideUser(address string) string { return userInfo.ReplaceAllString(address, "${1}[secret]@") }
 
 // NeedList is Need for a list separated by commas, such as signing secrets
 // while they are being rotated. Every element must hold.
@@ -112,12 +137,12 @@ func (s *Settings) NeedList(v Var) []string {
 // Explain says in a few words where the value of a variable comes from, and
 // shows it unless it is a secret.
 func (s *Settings) Explain(v Var) string {
-	value, from := s.Get(v), ""
+	value, from := s.read(v.Name), ""
 	switch _, file := s.lookup(v.Name + "_FILE"); {
-	case value == "":
+	case value == "" && v.Default == "":
 		return s.blank(v.Name)
-	case !s.Has(v) || s.read(v.Name) == "":
-		from = "default"
+	case value == "":
+		value, from = v.Default, "default"
 	case file:
 		from = "from " + v.Name + "_FILE"
 	default:
@@ -125,6 +150,9 @@ func (s *Settings) Explain(v Var) string {
 	}
 	if v.Secret {
 		return fmt.Sprintf("set, %d bytes, %s", len(value), from)
+	}
+	if strings.Contains(value, "://") {
+		value = hideUser(value)
 	}
 	return fmt.Sprintf("%q, %s", value, from)
 }
@@ -138,6 +166,19 @@ func (s *Settings) Refuse(setting, found, want string) {
 		s.problems = append(s.problems, p)
 	}
 }
+
+// Refused says how many problems there are so far.
+func (s *Settings) Refused() int { return len(s.problems) }
+
+// Warn notes what an operator should know about a setting that is not wrong.
+func (s *Settings) Warn(setting, text string) {
+	if w := setting + ": " + text; !slices.Contains(s.warnings, w) {
+		s.warnings = append(s.warnings, w)
+	}
+}
+
+// Warnings returns what Warn noted.
+func (s *Settings) Warnings() []string { return slices.Clone(s.warnings) }
 
 // Err returns all Problems so far, among them the sections of the file that
 // nobody asked for, or nil.

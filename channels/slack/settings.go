@@ -13,18 +13,22 @@ var (
 // Vars are the settings of the channel. It is enabled when a secret or token is set.
 var Vars = []config.Var{varSecret, varToken, varAPIURL, varApp}
 
-// Setup makes the channel from the settings, nil if it is not enabled. What is
-// wrong is noted in the settings.
+// Setup makes the channel from the settings, nil if it is not enabled or wrong.
+// What is wrong is noted in the settings.
 func Setup(s *config.Settings, access Access) *Channel {
-	if s.Has(varApp) && !s.Has(varSecret) {
-		s.Refuse(varApp.Name, "an app token without SLACK_SIGNING_SECRET", "SLACK_SIGNING_SECRET: this version takes events over HTTP")
-		return nil
+	if s.Get(varApp) != "" {
+		if !s.Has(varSecret) {
+			s.Refuse(varApp.Name, "an app token without SLACK_SIGNING_SECRET", "SLACK_SIGNING_SECRET: this version takes events over HTTP")
+			return nil
+		}
+		s.Warn(varApp.Name, "is not used: this version has no Socket Mode and takes events over HTTP")
 	}
 	if !s.Has(varSecret) && !s.Has(varToken) {
 		return nil
 	}
-	o := Options{SigningSecrets: s.NeedList(varSecret), BotToken: s.Need(varToken), APIURL: s.Get(varAPIURL), Access: access}
-	if len(o.SigningSecrets) == 0 || o.BotToken == "" {
+	before := s.Refused()
+	o := Options{SigningSecrets: s.NeedList(varSecret), BotToken: s.Need(varToken), APIURL: s.URL(varAPIURL), Access: access}
+	if s.Refused() > before {
 		return nil
 	}
 	c, err := New(o)

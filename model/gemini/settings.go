@@ -12,9 +12,9 @@ var Vars = []config.Var{varKey, varBase}
 
 // Setup makes the provider "gemini" if it has a key or an address of its own, else nil.
 func Setup(s *config.Settings) *Provider {
-	key := s.Get(varKey)
-	if key == "" && !s.Has(varBase) {
+	key, base := s.Get(varKey), s.URL(varBase)
+	if key == "" && base == varBase.Default {
 		return nil
 	}
-	return New(Options{APIKey: key, BaseURL: s.Get(varBase)})
+	return New(Options{APIKey: key, BaseURL: base})
 }

@@ -212,7 +212,18 @@ func TestTooManyCalls(t *testing.T) {
 
 func TestSetup(t *testing.T) {
 	t.Parallel()
-	for env, want := range map[string]string{"": "", "OPENAI_API_KEY=k": "openai", "OPENAI_BASE_URL=http://h.test/v1": "openai", "OLLAMA_HOST=gpu": "ollama", "OPENAI_API_KEY=k OLLAMA_HOST=gpu": "openai ollama"} {
+	for env, want := range map[string]struct{ names, warning, problem string }{
+		"":                                 {},
+		"OPENAI_API_KEY=k":                 {names: "openai"},
+		"OPENAI_BASE_URL=":                 {},
+		"OPENAI_BASE_URL=http://h.test/v1": {names: "openai"},
+		"OPENAI_BASE_URL=http://h.test/":   {names: "openai", warning: "http://h.test/v1"},
+		"OPENAI_BASE_URL=h.test/v1":        {names: "openai", problem: "OPENAI_BASE_URL: found"},
+		"OPENAI_API_KEY=sk-...":            {names: "openai", problem: "OPENAI_API_KEY: found a placeholder"},
+		"OLLAMA_HOST=gpu":                  {names: "ollama"},
+		"OLLAMA_HOST=ftp://gpu":            {names: "ollama", problem: "OLLAMA_HOST: found"},
+		"OPENAI_API_KEY=k OLLAMA_HOST=gpu": {names: "openai ollama"},
+	} {
 		s := config.Open("", func(name string) (string, bool) {
 			for kv := range strings.FieldsSeq(env) {
 				if k, v, _ := strings.Cut(kv, "="); k == name {
@@ -225,8 +236,14 @@ func TestSetup(t *testing.T) {
 		for _, p := range openai.Setup(s) {
 			got = append(got, p.Name())
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: %v, want %s", env, got, want)
+		if strings.Join(got, " ") != want.names {
+			t.Errorf("%q: %v, want %s", env, got, want.names)
+		}
+		if w := strings.Join(s.Warnings(), "\n"); (w == "") != (want.warning == "") || !strings.Contains(w, want.warning) {
+			t.Errorf("%q: warnings %q, want %q", env, w, want.warning)
+		}
+		if err := s.Err(); (err == nil) != (want.problem == "") || err != nil && !strings.HasPrefix(err.Error(), want.problem) {
+			t.Errorf("%q: %v, want %q", env, err, want.problem)
 		}
 	}
 }

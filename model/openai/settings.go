@@ -1,6 +1,11 @@
 package openai
 
-import "github.com/heddlehq/heddle/config"
+import (
+	"net/url"
+	"strings"
+
+	"github.com/heddlehq/heddle/config"
+)
 
 var (
 	varKey    = config.Var{Name: "OPENAI_API_KEY", Doc: "Key for OpenAI, or for the compatible server at OPENAI_BASE_URL.", Secret: true}
@@ -15,10 +20,14 @@ var Vars = []config.Var{varKey, varBase, varOllama}
 // address of its own, "ollama" with a host.
 func Setup(s *config.Settings) []*Provider {
 	var out []*Provider
-	if key := s.Get(varKey); key != "" || s.Has(varBase) {
-		out = append(out, New(Options{APIKey: key, BaseURL: s.Get(varBase)}))
+	if key, base := s.Get(varKey), s.URL(varBase); key != "" || base != varBase.Default {
+		if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
+			s.Warn(varBase.Name, "has no path; most servers want "+u.JoinPath("v1").String())
+		}
+		out = append(out, New(Options{APIKey: key, BaseURL: base}))
 	}
 	if host := s.Get(varOllama); host != "" {
+		s.CheckURL(varOllama, OllamaURL(host))
 		out = append(out, Ollama(host))
 	}
 	return out
