@@ -242,12 +242,10 @@ func TestRestartOfTheServer(t *testing.T) {
 		if r, err := s.Call(t.Context(), "add", json.RawMessage(`{"a":1,"b":1}`)); err != nil || string(r.Structured) != `{"total":2}` {
 			t.Errorf("stateless %t: %+v, %v", stateless, r, err)
 		}
-		soon(t, "notifications come again", func() bool {
-			d.AddTool(&sdk.Tool{Name: "later", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				return texts("later"), nil
-			})
-			return s.latest().find("later") != nil
+		d.AddTool(&sdk.Tool{Name: "later", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return texts("later"), nil
 		})
+		soon(t, "notifications come again", func() bool { return s.latest().find("later") != nil })
 	}
 }
 

@@ -71,8 +71,10 @@ func readSchema(raw any) (schema, error) {
 }
 
 // drafts are those that we can check.
-var drafts = []string{"", "https://json-schema.org/draft/2020-12/schema",
-	"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#"}
+var drafts = []string{
+	"", "https://json-schema.org/draft/2020-12/schema",
+	"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#",
+}
 
 // resolve makes a schema ready. It reads nothing from anywhere, and a panic on
 // a strange schema is an error.

@@ -77,8 +77,10 @@ func options(endpoint, scenario string, g given) mcp.Options {
 		Protocol: os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION"),
 	}
 	if strings.HasPrefix(scenario, "auth/") {
-		settings.OAuth = &mcp.OAuth{Redirect: "http://localhost:3000/callback", Private: true,
-			Client: "https://conformance-test.local/client-metadata.json"}
+		settings.OAuth = &mcp.OAuth{
+			Redirect: "http://localhost:3000/callback", Private: true,
+			Client: "https://conformance-test.local/client-metadata.json",
+		}
 		if g.ClientID != "" {
 			settings.OAuth.Client, settings.OAuth.Secret = g.ClientID, g.ClientSecret
 		}
