@@ -2,9 +2,8 @@ package text
 
 import (
 	"fmt"
-	"net/url"
+	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/yuin/goldmark"
@@ -35,7 +34,7 @@ type word struct {
 	atom  bool   // a link: cannot be cut at all
 }
 
-var markdownParser parser.Parser = goldmark.New(
+var markdownParser parser.Parser = goldmark.New(bounds,
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList)).Parser()
 
 const maxIndent = 8 // levels of quotes and lists that are shown as such
@@ -144,36 +143,51 @@ func (r *reader) text(n ast.Node, s style, in indent) {
 	}
 }
 
-// table becomes code: no dialect we have shows tables otherwise.
+// table becomes code: no dialect we have shows tables otherwise. One with rows
+// too wide to be read so, or with far more padding than text, becomes lines of
+// text.
 func (r *reader) table(n *east.Table, in indent) {
 	var rows [][]string
 	var widths []int
+	text := 0 // runes in cells
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		var cells []string
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
 			var l liner
-			r.inline(c, 0, &l)
+			r.inline(c, 1<<code, &l) // a link is spelled out
 			s := l.flat()
 			if len(widths) == len(cells) {
 				widths = append(widths, 1)
 			}
-			if w := utf8.RuneCountInString(s); w <= maxColumn {
+			w := utf8.RuneCountInString(s)
+			text += w
+			if w <= maxColumn {
 				widths[len(cells)] = max(widths[len(cells)], w)
 			}
 			cells = append(cells, s)
 		}
 		rows = append(rows, cells)
 	}
+	rule := make([]string, len(widths))
+	for j, w := range widths {
+		rule[j] = strings.Repeat("-", w)
+	}
+	rows = slices.Insert(rows, 1, rule)
 	b := block{head: 2}
-	for i, cells := range rows {
-		b.code = append(b.code, row(cells, widths))
-		if i == 0 {
-			rule := make([]string, len(widths))
-			for j, w := range widths {
-				rule[j] = strings.Repeat("-", w)
-			}
-			b.code = append(b.code, row(rule, widths))
+	total, widest := 0, 0
+	for _, cells := range rows {
+		s := row(cells, widths)
+		size := r.d.size(r.d.plain(s))
+		total, widest = total+size, max(widest, size)
+		b.code = append(b.code, s)
+	}
+	if widest > r.d.limit/8 || total > 4*text+r.d.limit {
+		var l liner
+		for _, cells := range slices.Delete(rows, 1, 2) {
+			l.text(strings.Join(cells, " | "), 0)
+			l.line = true
 		}
+		b = block{words: l.out}
 	}
 	r.add(b, in)
 }
@@ -241,8 +255,12 @@ func (r *reader) inline(n ast.Node, s style, l *liner) {
 
 // link reads a link or image; label is for one that has none.
 func (r *reader) link(n ast.Node, dest, label string, s style, l *liner) {
+	if l.label { // of another link, which leads elsewhere
+		r.inline(n, s, l)
+		return
+	}
 	dest = string(util.ResolveEntityNames(util.ResolveNumericReferences([]byte(dest))))
-	var in liner
+	in := liner{label: true}
 	r.inline(n, 0, &in)
 	if f := in.flat(); f != "" {
 		label = f
@@ -266,20 +284,4 @@ func (r *reader) code(n *ast.CodeSpan) string {
 // lines cuts at ends of lines, without the last one.
 func lines(b []byte) []string {
 	return strings.Split(strings.TrimRight(string(b), "\n"), "\n")
-}
-
-// address returns the link target if it may be a link: an absolute http, https
-// or mailto address without anything that could end it early.
-func address(s string) (string, bool) {
-	u, err := url.Parse(s)
-	if err != nil || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }) {
-		return "", false
-	}
-	switch strings.ToLower(u.Scheme) {
-	case "http", "https":
-		return s, u.Host != ""
-	case "mailto":
-		return s, u.Opaque != ""
-	}
-	return "", false
 }

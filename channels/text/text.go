@@ -60,6 +60,8 @@ var (
 // Compose renders Markdown in parts of at most the dialect's limit. No part is
 // blank; there is none only for text without content. It cuts at blocks, then
 // lines, then words, then graphemes, and never inside a mark, link or entity.
+// Time and parts are bounded: a text that would take too many of either is shown,
+// in the part of it that would, as it was written.
 func (d Dialect) Compose(markdown string) []string {
 	markdown = strings.ToValidUTF8(markdown, "\uFFFD")
 	if literal(markdown) {
@@ -71,19 +73,18 @@ func (d Dialect) Compose(markdown string) []string {
 		}
 	}
 	markdown = clean.Replace(markdown)
-	var parts []string
+	// What makes too many posts (marks that are written again and again, indents)
+	// or none (such as definitions of links) is shown as it was written.
 	if len(markdown) <= maxBytes {
-		parts = pack(d, parse(d, markdown))
+		if parts := pack(d, parse(d, markdown)); len(parts) > 0 && len(parts) <= d.maxParts(markdown) {
+			return parts
+		}
 	}
-	if len(parts) == 0 && !blank(markdown) { // such as link definitions only: show what was written
-		parts = pack(d, []block{{words: split(markdown, 0)}})
-	}
-	return parts
+	return pack(d, []block{{words: split(markdown, 0)}})
 }
 
-// maxBytes bounds what is read as Markdown; a longer text is shown as it was
-// written. Reading takes a time that grows with the square of some texts.
-const maxBytes = 128 << 10
+// maxParts is twice what the text needs at least, and some more.
+func (d Dialect) maxParts(s string) int { return 2*d.size(d.plain(s))/d.limit + 4 }
 
 var clean = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD")
 

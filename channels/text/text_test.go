@@ -48,6 +48,12 @@ func TestSlack(t *testing.T) {
 		{"fence in a fence", "~~~\n```\n~~~", "```\n`\u200b`\u200b`\n```"},
 		{"table", "| a | bb |\n|---|---|\n| **ccc** | d |", "```\na   | bb\n--- | --\nccc | d\n```"},
 		{"rule", "a\n\n---\n\nb", "a\n\n———\n\nb"},
+		{"link in a table", "|a|\n|-|\n|[b](https://x.test)|", "```\na\n------------------\nb (https://x.test)\n```"},
+		{"image in a link", "[![build](https://x.test/b.svg)](https://x.test/ci)", "<https://x.test/ci|build>"},
+		{"address in the name of an image", "![see <https://x.test/a>](https://x.test/b)", "<https://x.test/b|see https://x.test/a>"},
+		{"link that shows another address", "[https://bank.example/login](https://evil.example/x)", "https://bank.example/login (<https://evil.example/x>)"},
+		{"bold link that shows another host", "**[Bank.example](https://evil.example)**", "*Bank.example (<https://evil.example>)*"},
+		{"image that shows another address", "![https://bank.example](https://evil.example)", "https://bank.example (<https://evil.example>)"},
 		{"definitions only", "[a]: https://x.test", "[a]: https://x.test"},
 		{"line ends", "a\r\nb  \nc", "a\nb\nc"},
 		{"broken", "a\xffb\x00", "a\uFFFDb\uFFFD"},
@@ -198,6 +204,45 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
+// A label that shows an address must lead there.
+func TestMisleads(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		label, u string
+		want     bool
+	}{
+		{"https://bank.example/login", "https://evil.example/x", true},
+		{"bank.example", "https://evil.example/bank.example", true},
+		{"Log in at (bank.example).", "https://evil.example", true},
+		{"www.bank.example", "https://bank.example.evil.test", true},
+		{"HTTPS://BANK.EXAMPLE", "https://evil.example", true},
+		{"https:\\\\bank.example", "https://evil.example", true},
+		{"//bank.example?a=b", "https://evil.example", true},
+		{"https://bank.example@evil.example", "https://evil.example", true},
+		{"https://localhost/x", "https://evil.example", true},
+		{"bank\u3002example", "https://evil.example", true},
+		{"bank.exam\u200bple", "https://evil.example", true},
+		{"bank.example", "https://bank.example@evil.example", true},
+		{"bänk.example", "https://evil.example", true},
+		{"a@bank.example", "mailto:a@evil.example", true},
+		{"mailto:a@bank.example", "https://evil.example", true},
+		{"https://x.test/docs/readme.md", "https://x.test/docs/readme.md?plain=1", false},
+		{"X.test:8080/a", "https://www.x.test:8080/b", false},
+		{"https://x.test.", "https://x.test/#a", false},
+		{"x.test", "mailto:a@x.test?subject=b.c", false},
+		{"first.last@x.test", "mailto:first.last@x.test", false},
+		{"the docs", "https://x.test", false},
+		{"main.go:12", "https://x.test", false},
+		{"v1.2.3, e.g. 4.5", "https://x.test", false},
+		{"and so on...", "https://x.test", false},
+		{"and/or", "https://x.test", false},
+	} {
+		if got := misleads(tc.label, tc.u); got != tc.want {
+			t.Errorf("misleads(%q, %q) = %t", tc.label, tc.u, got)
+		}
+	}
+}
+
 func FuzzCompose(f *testing.F) {
 	for _, s := range []string{
 		"a <!channel> b", "[x](https://a.test/|<!here>)", "```\n<@U1>\n", "|a|b|\n|-|-|\n|<!here>|", "> > > - 1. x", "**a_b**c", "&#60;!here&#62;",
@@ -205,9 +250,15 @@ func FuzzCompose(f *testing.F) {
 	} {
 		f.Add(s, uint16(0))
 	}
+	for _, s := range hostile(2 << 10) {
+		f.Add(s, uint16(0))
+	}
 	f.Fuzz(func(t *testing.T, in string, n uint16) {
 		d := limited(240 + int(n)%4000)
 		parts := d.Compose(in)
+		if most := partsLimit(d, in); len(parts) > most {
+			t.Errorf("%d parts, want at most %d", len(parts), most)
+		}
 		for i, p := range parts {
 			if got := d.size(p); got > d.limit {
 				t.Errorf("part %d of %d has size %d, limit %d", i, len(parts), got, d.limit)

@@ -15,6 +15,7 @@ import (
 type liner struct {
 	out         []word
 	space, line bool // owed to the next word
+	label       bool // of a link: links in it are text
 }
 
 // text adds raw text; its white space parts words, its ends of lines stay.
@@ -44,11 +45,22 @@ func (l *liner) add(w word) {
 	l.out = append(l.out, w)
 }
 
-// link adds a link; what must not be one, or would be too long, is spelled out.
+// link adds a link; what must not be one, or would be too long, is spelled out,
+// and so is the target of one whose label shows another.
 func (l *liner) link(d Dialect, dest, label string, s style) {
+	if l.label {
+		l.text(label, s)
+		return
+	}
 	if u, ok := address(dest); ok && s&(1<<code) == 0 {
-		if t := d.link(u, label); d.size(t) <= d.limit/2 {
+		if t := d.link(u, label); d.size(t) <= d.limit/2 && !misleads(label, u) {
 			l.add(word{text: t, style: s, atom: true})
+			return
+		}
+		if t := d.link(u, u); d.size(t) <= d.limit/2 {
+			l.text(label+" (", s)
+			l.add(word{text: t, style: s, atom: true})
+			l.text(")", s)
 			return
 		}
 	}
@@ -85,7 +97,7 @@ func (r *reader) unescaped(t *ast.Text) string {
 	}
 	// goldmark resolves escapes and entities in one pass only while writing HTML.
 	var buf bytes.Buffer
-	w := bufio.NewWriter(&buf)
+	w := bufio.NewWriterSize(&buf, len(b))
 	ghtml.DefaultWriter.Write(w, b)
 	if err := w.Flush(); err != nil {
 		return string(b) // unreachable: a buffer takes everything
