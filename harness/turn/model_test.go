@@ -206,3 +206,26 @@ func TestAnswerInParts(t *testing.T) {
 		t.Errorf("posts (-want +got):\n%s", d)
 	}
 }
+
+// An answer of too many posts ends with a post that says what was left out.
+func TestAnswerInTooManyParts(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{maxPosts: maxPosts, maxPosts + 1: maxPosts - 1, 500: maxPosts - 1} {
+		var parts []string
+		for i := range n {
+			parts = append(parts, fmt.Sprintf("part %d", i))
+		}
+		w := newWorld(t, plain(), scripted.Say(strings.Join(parts, "\n---\n")))
+		w.ask("U1", "hi")
+		all := parts[:want:want]
+		if want < n {
+			all = append(all, fmt.Sprintf("(the answer was longer than 20 messages; the last %d of its %d were left out)", n-want, n))
+		}
+		if d := cmp.Diff(all, w.posts()); d != "" {
+			t.Errorf("%d parts: posts (-want +got):\n%s", n, d)
+		}
+		if s := of[record.Settled](w.records())[0]; s.Posts != maxPosts {
+			t.Errorf("%d parts: settled with %d posts", n, s.Posts)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -33,10 +34,23 @@ func (r *run) answer(ctx context.Context, resp model.Response) error {
 	return r.settle(ctx, record.Answered, "", text)
 }
 
+// maxPosts bounds the posts of one answer, so that no answer floods its thread.
+const maxPosts = 20
+
+// posts are the texts of an answer's posts; the last says what was left out.
+func (r *run) posts(markdown string) []string {
+	texts := r.Compose(r.conv.Thread, markdown)
+	if n := len(texts); n > maxPosts {
+		rest := fmt.Sprintf("(the answer was longer than %d messages; the last %d of its %d were left out)", maxPosts, n-maxPosts+1, n)
+		texts = append(texts[:maxPosts-1:maxPosts-1], r.Compose(r.conv.Thread, rest)...)
+	}
+	return texts
+}
+
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
 func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
 	t := *r.f.Turn
-	for i, text := range r.Compose(r.conv.Thread, markdown) {
+	for i, text := range r.posts(markdown) {
 		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})
 	}
 	r.add(record.Settled{
