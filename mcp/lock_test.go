@@ -137,6 +137,31 @@ func TestRugPull(t *testing.T) {
 	}
 }
 
+// A server that shows ever new tools, or long names, does not fill the memory.
+func TestEverNewTools(t *testing.T) {
+	t.Parallel()
+	s, seen := unconnected(), map[string]string{}
+	var last *snapshot
+	for i := range 2 * maxSeen {
+		l := listing{tools: []*sdk.Tool{
+			{Name: "same", InputSchema: map[string]any{"type": "object"}},
+			{Name: fmt.Sprintf("new%d", i), InputSchema: map[string]any{"type": "object"}},
+			{Name: strings.Repeat("x", maxToolName+1), InputSchema: map[string]any{"type": "object"}},
+		}}
+		last = s.build(l, seen)
+		if again := s.build(l, seen); i == 0 && again.same(last) {
+			t.Error("tools that were made twice are the same") // so that the next check can fail
+		}
+		s.newest = last
+		if again := s.build(l, seen); !again.same(last) {
+			t.Errorf("one list makes two snapshots: %v, %v", last, again)
+		}
+	}
+	if len(seen) != maxSeen || len(last.tools) != 1 || len(last.quarantined) != 2 {
+		t.Errorf("%d are remembered, of the last list %d are mounted: %v", len(seen), len(last.tools), last.quarantined)
+	}
+}
+
 // Resources and prompts need the operator's word as well.
 func TestPinsOfData(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ func (o *Options) fill() {
 		o.Tokens = &memory{}
 	}
 	if o.pace == (pace{}) {
-		o.pace = pace{least: time.Second, most: time.Minute, gap: time.Second, grace: 2 * time.Second}
+		o.pace = pace{least: time.Second, most: time.Minute, gap: 10 * time.Second, grace: 2 * time.Second}
 	}
 }
 

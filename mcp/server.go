@@ -149,13 +149,20 @@ func (s *Server) read(ctx context.Context, sess *session, seen map[string]string
 	snap := s.build(l, seen)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reportDrift(snap)
-	s.list, s.newest, s.err = l, snap, nil
+	s.list, s.err = l, nil
+	if !snap.same(s.newest) {
+		s.reportDrift(snap)
+		s.newest = snap
+	}
 	return nil
 }
 
+// maxReported is how many quarantined tools are logged at once.
+const maxReported = 10
+
 // reportDrift logs what became quarantined.
 func (s *Server) reportDrift(now *snapshot) {
+	n := 0
 	known := map[Quarantined]bool{}
 	if s.newest != nil {
 		for _, q := range s.newest.quarantined {
@@ -163,9 +170,13 @@ func (s *Server) reportDrift(now *snapshot) {
 		}
 	}
 	for _, q := range now.quarantined {
-		if !known[q] {
-			s.log.Error("mcp tool quarantined", "tool", q.Tool, "err", q.Reason)
+		if known[q] {
+			continue
 		}
+		if n++; n > maxReported {
+			return
+		}
+		s.log.Error("mcp tool quarantined", "tool", q.Tool, "err", q.Reason, "all", len(now.quarantined))
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 const (
 	maxMounted      = 128
 	maxMountedBytes = 256 << 10 // of all definitions
+	maxToolName     = 128       // bytes of the server's name for a tool
+	maxSeen         = 2 * maxMounted
 )
 
 // A Quarantined tool is one that the server lists and that is not mounted.
@@ -45,6 +47,12 @@ type tool struct {
 	promises  bool   // it has an output schema
 	again     bool   // may be called again after a lost connection
 	harnessed harness.Tool
+}
+
+// same says whether two snapshots are the same to everybody.
+func (s *snapshot) same(o *snapshot) bool {
+	return o != nil && slices.Equal(s.tools, o.tools) && s.resources == o.resources && s.prompts == o.prompts &&
+		slices.Equal(s.quarantined, o.quarantined) && slices.Equal(s.missing, o.missing)
 }
 
 // find looks a tool up by the server's name for it.
@@ -79,7 +87,7 @@ func (s *Server) build(l listing, seen map[string]string) *snapshot {
 		}
 		t, err := s.admit(def, pins, pinned, seen)
 		if err == nil {
-			bytes += len(t.harnessed.Doc) + len(t.harnessed.Schema)
+			bytes += len(t.harnessed.Doc) + len(t.harnessed.Schema) + len(t.output.shown)
 			switch {
 			case times[def.Name] > 1:
 				err = fmt.Errorf("it is listed %d times", times[def.Name])
@@ -107,6 +115,9 @@ func (s *Server) build(l listing, seen map[string]string) *snapshot {
 
 // admit checks one definition against its pin and makes it fit to be mounted.
 func (s *Server) admit(def *sdk.Tool, pins Pins, pinned bool, seen map[string]string) (*tool, error) {
+	if len(def.Name) > maxToolName {
+		return nil, fmt.Errorf("its name has more than %d bytes", maxToolName)
+	}
 	sum, err := digest(def)
 	if err != nil {
 		return nil, fmt.Errorf("its definition has no JSON form")
@@ -120,9 +131,15 @@ func (s *Server) admit(def *sdk.Tool, pins Pins, pinned bool, seen map[string]st
 	case !s.settings.NewTools:
 		return nil, fmt.Errorf("the lock file does not have it")
 	default:
-		if first, ok := seen[def.Name]; ok && first != sum {
+		switch first, ok := seen[def.Name]; {
+		case ok && first != sum:
 			return nil, fmt.Errorf("its definition changed since it was first seen")
+		case !ok && len(seen) >= maxSeen:
+			return nil, fmt.Errorf("the server has shown more than %d tools since the start", maxSeen)
 		}
+	}
+	if old := s.latest().find(def.Name); old != nil && old.digest == sum {
+		return old, nil
 	}
 	t := &tool{name: toolName(s.name, def.Name), def: def, digest: sum, promises: def.OutputSchema != nil}
 	in, err := readSchema(def.InputSchema)
