@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/heddlehq/heddle/config"
@@ -19,10 +20,6 @@ type checkCmd struct{}
 func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	p := partsOf(s)
 	defer p.close()
-	logLevel(s)
-	if len(p.channels) == 0 {
-		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET")
-	}
 	file := s.Path()
 	if file == "" {
 		file = "none"
@@ -39,16 +36,25 @@ func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	for _, r := range p.routes {
 		fmt.Fprintf(e.stdout, "route %-16s %v\n", r.Agent, r.On)
 	}
-	fmt.Fprintf(e.stdout, "answered from role     %s\n", p.talk)
+	fmt.Fprintf(e.stdout, "answered from role     %s\nmembers                %s\nmaintainers            %s\nadmins                 %s\n",
+		p.talk, people(p.access.Members), people(p.access.Maintainers), people(p.access.Admins))
+	for _, w := range s.Warnings() {
+		fmt.Fprintf(e.stdout, "warning: %s\n", w)
+	}
 	if err := s.Err(); err != nil {
 		return err
-	}
-	for _, n := range p.unknown() {
-		fmt.Fprintf(e.stdout, "warning: model %s is not known; safe figures are used (section figures replaces them)\n", n)
 	}
 	if _, err := p.engine(mem.Open(time.Now), slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(e.stdout, "all settings are fine")
 	return err
+}
+
+// people says who holds a role.
+func people(ids []string) string {
+	if len(ids) == 0 {
+		return "nobody"
+	}
+	return strings.ReplaceAll(strings.Join(ids, ", "), "all", "every full member of the workspace")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -28,13 +29,21 @@ type listCmd struct {
 	JSON  bool `help:"One JSON object a line."`
 }
 
+// Validate checks the flags.
+func (c listCmd) Validate() error {
+	if c.Limit < 1 {
+		return fmt.Errorf("--limit: found %d; want 1 or more", c.Limit)
+	}
+	return nil
+}
+
 // Run lists conversations.
-func (c listCmd) Run(ctx context.Context, e env, s *config.Settings) error {
+func (c listCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	st, err := openStore(ctx, s, true)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
+	defer func() { err = errors.Join(err, st.Close()) }()
 	all, err := st.Conversations(ctx, time.Time{}, c.Limit)
 	if err != nil {
 		return err
@@ -56,12 +65,12 @@ type showCmd struct {
 }
 
 // Run shows one conversation.
-func (c showCmd) Run(ctx context.Context, e env, s *config.Settings) error {
+func (c showCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	st, err := openStore(ctx, s, true)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
+	defer func() { err = errors.Join(err, st.Close()) }()
 	id := state.ID(c.ID)
 	if strings.Contains(c.ID, "/") {
 		t, err := chat.ParseThread(c.ID)
@@ -178,10 +187,11 @@ func spaced(s string) string {
 	return s + " "
 }
 
-// printable keeps what a terminal cannot take for a command.
+// printable keeps what a terminal cannot take for a command: tabs and the
+// joiners that words and emoji are made with as well.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || unicode.IsPrint(r) {
+		if strings.ContainsRune("\n\t\u200b\u200d", r) || unicode.IsPrint(r) {
 			return r
 		}
 		return '\uFFFD'

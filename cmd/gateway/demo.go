@@ -2,8 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
@@ -21,33 +20,20 @@ import (
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/dispatch"
 	fakeslack "github.com/heddlehq/heddle/fakes/slack"
+	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
-	"github.com/heddlehq/heddle/model/openai"
-	"github.com/heddlehq/heddle/model/script"
-	"github.com/heddlehq/heddle/model/scripted"
 	"github.com/heddlehq/heddle/sandbox"
 	"github.com/heddlehq/heddle/state/sqlite"
 )
 
 type demoCmd struct {
-	Once bool `help:"End after the scene instead of going on."`
+	Once bool `help:"End after the scene instead of going on; fails if the scene did."`
 }
 
 const (
 	demoUser     = "U0ANNA"
 	demoQuestion = "which deploy was the slowest, and by how much over the average? monday 41, tuesday 38, wednesday 97, thursday 40, friday 44 (minutes)"
 )
-
-// demoScript is what the scripted model says. Its calls are really made: the
-// numbers in its answer come out of the shell.
-const demoScript = `
-when "slowest"
-call: enhance {"reason":"counting is safer with a shell than by heart"}
-call: bash {"command":"printf 'monday 41\\ntuesday 38\\nwednesday 97\\nthursday 40\\nfriday 44\\n' > deploys.txt\nawk '{ sum += $2; if ($2 > max) { max = $2; day = $1 } }\n     END { printf \"%s took %d minutes, %d more than the average of %d\\n\", day, max, max - sum/NR, sum/NR }' deploys.txt"}
-say: **Counted, not guessed:** {result}
-when ""
-say: I am only a script: with a key I would answer. You said: {user}
-`
 
 // Run plays the demo: a signed mention goes through the front door of a real
 // gateway with a real store. Only Slack is make-believe, and the model if
@@ -59,27 +45,45 @@ func (c demoCmd) Run(ctx context.Context, e env, s *config.Settings) (err error)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	d := &demo{out: e.stdout}
-	return d.play(ctx, e, s, dir, c.Once)
+	err = d.play(ctx, e, s, dir, func(ctx context.Context) error {
+		lack, err := d.scene(ctx)
+		switch {
+		case err != nil || c.Once && lack == "":
+			return err
+		case c.Once:
+			return errors.New(lack)
+		case lack != "":
+			d.say("\n%s", lack)
+		}
+		return d.talk(ctx, e.stdin)
+	})
+	if err != nil && ctx.Err() != nil {
+		return errors.New("stopped before the answer; of a demo nothing is kept")
+	}
+	return err
 }
 
 // demo is the stage.
 type demo struct {
 	out   io.Writer
 	slack *fakeslack.Workspace
+	stage *stage
 	front string // address of the gateway
+	root  string // first message of the thread
 }
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-func (d *demo) play(ctx context.Context, e env, s *config.Settings, dir string, once bool) (err error) {
+// play runs a gateway while act goes on.
+func (d *demo) play(ctx context.Context, e env, s *config.Settings, dir string, act func(context.Context) error) (err error) {
 	provider, names, note := demoModel(ctx, s)
 	d.slack = fakeslack.New(fakeslack.Options{Users: []fakeslack.User{{ID: demoUser, Name: "anna"}}})
 	api, err := serve(d.slack)
 	if err != nil {
 		return err
 	}
-	defer api.Close()
-	p, err := d.parts(s, "http://"+api.Addr, provider, names)
+	defer func() { err = errors.Join(err, api.Close()) }()
+	p, err := d.parts(s, "http://"+api.Addr, asking{provider, d}, names)
 	if err != nil {
 		return err
 	}
@@ -90,12 +94,15 @@ func (d *demo) play(ctx context.Context, e env, s *config.Settings, dir string, 
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	logger := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	watched := &stage{Store: st, demo: d}
-	engine, err := p.engine(watched, logger)
+	d.stage = &stage{Store: st, demo: d, ends: make(chan turnEnd, 1)}
+	engine, err := p.engine(d.stage, logger)
 	if err != nil {
 		return err
 	}
-	g := dispatch.New(dispatch.Options{Store: watched, Channels: p.channels, Routes: p.routes, Engine: engine, Owner: owner(), Clock: time.Now, Logger: logger})
+	g := dispatch.New(dispatch.Options{
+		Store: d.stage, Channels: p.channels, Routes: p.routes, Engine: engine, Owner: owner(), Clock: time.Now,
+		Logger: logger, Drain: demoDrain,
+	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -104,18 +111,34 @@ func (d *demo) play(ctx context.Context, e env, s *config.Settings, dir string, 
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(run, ln) }()
-	defer func() { stop(); err = errors.Join(err, <-ended) }()
-
+	defer func() {
+		stop()
+		if e := <-ended; !errors.Is(e, dispatch.ErrDrainTimeout) { // no start will go on with a store that is thrown away
+			err = errors.Join(err, e)
+		}
+	}()
 	d.say("Heddle demo: a real gateway on a throw-away SQLite file; Slack is make-believe.\nThe model: %s\n", note)
+	return act(ctx)
+}
+
+// demoDrain gives turns a second to end: who stops a demo does not wait for them.
+const demoDrain = 6 * time.Second
+
+// scene is the question of the demo and what comes of it: what it lacks, "" if
+// the model climbed and answered.
+func (d *demo) scene(ctx context.Context) (lack string, err error) {
 	d.say("A signed app_mention arrives at POST /slack/events:")
-	if err := d.mention(ctx, fakeslack.Words{User: demoUser, Text: demoQuestion}, 1); err != nil {
-		return err
+	end, err := d.mention(ctx, demoQuestion)
+	switch {
+	case err != nil:
+		return "", err
+	case end.Outcome != record.Answered:
+		return fmt.Sprintf("there is no answer: the turn is %s (%s)", end.Outcome, end.Reason), nil
+	case !end.climbed:
+		return "the model answered without enhance, so it stayed at the first level and had no shell; another one may climb", nil
 	}
 	d.say("\n%s", demoEnd)
-	if once {
-		return nil
-	}
-	return d.talk(ctx, e.stdin)
+	return "", nil
 }
 
 const demoEnd = `That is all of it: the mention was on disk before Slack got its 200, the model
@@ -123,15 +146,18 @@ climbed from "fast" to "strong" with a shell inside one response, and the reply
 was posted once. To connect a real workspace: make a Slack app from the manifest
 in README.md, then
 
-  SLACK_BOT_TOKEN=xoxb-... SLACK_SIGNING_SECRET=... OPENAI_API_KEY=... gateway run
+  export SLACK_SIGNING_SECRET=... SLACK_BOT_TOKEN=xoxb-... ANTHROPIC_API_KEY=...
+  go run ./cmd/gateway run        # or bin/gateway run, after make build
 
-and point the app's event URL at https://YOUR-HOST/slack/events.`
+and point the app's event URL at https://YOUR.HOST/slack/events.`
 
 // parts are those of a gateway whose Slack is the fake one.
 func (d *demo) parts(s *config.Settings, api string, provider model.Provider, names map[string]string) (parts, error) {
 	o := d.slack.Options()
-	ch, err := slack.New(slack.Options{SigningSecrets: []string{o.SigningSecret}, BotToken: o.BotToken, APIURL: api + "/api/",
-		Access: slack.Access{Members: []string{"all"}}})
+	ch, err := slack.New(slack.Options{
+		SigningSecrets: []string{o.SigningSecret}, BotToken: o.BotToken, APIURL: api + "/api/",
+		Access: slack.Access{Members: []string{"all"}},
+	})
 	if err != nil {
 		return parts{}, err
 	}
@@ -149,92 +175,42 @@ func (d *demo) parts(s *config.Settings, api string, provider model.Provider, na
 	return p, nil
 }
 
-// demoModel picks a real model if there is one, else the script.
-func demoModel(ctx context.Context, s *config.Settings) (p model.Provider, names map[string]string, note string) {
-	for _, setup := range providerSetups {
-		for _, p := range setup(s) {
-			if usual := usualModels[p.Name()]; usual != nil {
-				fast, strong := p.Name()+"/"+usual["fast"], p.Name()+"/"+usual["strong"]
-				return p, map[string]string{"fast": fast, "strong": strong}, fmt.Sprintf("a real one answers: %s, then %s.", fast, strong)
-			}
-		}
-	}
-	const host = "127.0.0.1:11434"
-	if id := ollamaModel(ctx, host); id != "" {
-		full := "ollama/" + id
-		return openai.Ollama(host), map[string]string{"fast": full, "strong": full}, "a real one answers: " + full + " on this machine."
-	}
-	sc, err := script.Parse(demoScript)
-	if err != nil {
-		panic(err) // the script is a constant
-	}
-	play := scripted.Play(plain(scripted.Script(script.NewPlayer(sc))), 20*time.Millisecond)
-	return play, map[string]string{"fast": "scripted/fast", "strong": "scripted/strong"},
-		"none: a script plays its part (there is no key and no Ollama). All else is real, the shell too."
-}
-
-// plain leaves the exit code out of what the script repeats from the shell.
-func plain(step scripted.Step) scripted.Step {
-	return func(ctx context.Context, r model.Request) (model.Response, error) {
-		resp, err := step(ctx, r)
-		for i, p := range resp.Parts {
-			if p.Kind == model.Text {
-				resp.Parts[i].Text = strings.ReplaceAll(p.Text, "\n[exit code 0]", "")
-			}
-		}
-		return resp, err
-	}
-}
-
-// ollamaModel asks a local Ollama for its first model, "" if there is none.
-func ollamaModel(ctx context.Context, host string) string {
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/api/tags", nil)
-	if err != nil {
-		return ""
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return ""
-	}
-	defer res.Body.Close()
-	var list struct {
-		Models []struct{ Name string }
-	}
-	if json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&list) != nil || len(list.Models) == 0 {
-		return ""
-	}
-	return list.Models[0].Name
-}
-
-// mention delivers what somebody said and shows the thread until it has n posts.
-func (d *demo) mention(ctx context.Context, w fakeslack.Words, n int) error {
+// mention delivers what somebody said and shows the thread until it is answered.
+func (d *demo) mention(ctx context.Context, text string) (turnEnd, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	d.say("  @anna: @heddle %s", w.Text)
-	delivery := d.slack.Mention(w)
+	d.say("  @anna: @heddle %s", text)
+	before := len(d.slack.Posts())
+	delivery := d.slack.Mention(fakeslack.Words{User: demoUser, Text: text, Thread: d.root})
+	d.root = cmp.Or(d.root, delivery.TS)
 	req, err := delivery.Request(d.front + "/slack/events")
 	if err != nil {
-		return err
+		return turnEnd{}, err
 	}
 	began := time.Now()
 	res, err := http.DefaultClient.Do(req.WithContext(ctx))
 	if err != nil {
-		return err
+		return turnEnd{}, err
 	}
 	_ = res.Body.Close()
 	d.say("  | %s in %v: recorded before it was acknowledged", res.Status, time.Since(began).Round(time.Millisecond/10))
-	posts, err := d.slack.WaitPosts(ctx, n)
-	if err != nil {
-		return err
+	select {
+	case end := <-d.stage.ends:
+		posts, err := d.slack.WaitPosts(ctx, before+end.Posts)
+		if err != nil {
+			return end, err
+		}
+		for _, p := range posts[before:] {
+			d.say("  heddle: %s", p.Text)
+		}
+		return end, nil
+	case <-ctx.Done():
+		return turnEnd{}, fmt.Errorf("wait for the end of the turn: %w", context.Cause(ctx))
 	}
-	d.say("  heddle: %s", posts[n-1].Text)
-	return nil
 }
 
 // talk lets the person at the terminal go on in the thread.
-func (d *demo) talk(ctx context.Context, in *os.File) error {
+func (d *demo) talk(ctx context.Context, in io.Reader) error {
 	d.say("\nStill serving at %s. Write a line to go on in the thread; Ctrl-C ends it.", d.front)
 	lines := make(chan string)
 	go func() { // ends with the process: reading a terminal cannot be stopped
@@ -242,18 +218,20 @@ func (d *demo) talk(ctx context.Context, in *os.File) error {
 		for sc.Scan() {
 			lines <- sc.Text()
 		}
+		close(lines)
 	}()
-	root := d.slack.Posts()[0].Thread.Root
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case line := <-lines:
+		case line, more := <-lines:
+			if !more {
+				return nil
+			}
 			if line == "" {
 				continue
 			}
-			n := len(d.slack.Posts()) + 1
-			if err := d.mention(ctx, fakeslack.Words{User: demoUser, Text: line, Thread: root}, n); err != nil {
+			if _, err := d.mention(ctx, line); err != nil {
 				return err
 			}
 		}

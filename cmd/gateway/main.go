@@ -95,7 +95,7 @@ func report(w io.Writer, err error) int {
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, errSettings), errors.Is(err, state.ErrNewer):
 		return exitSettings
-	case errors.Is(err, state.ErrLocked), errors.Is(err, dispatch.ErrDrainTimeout):
+	case errors.Is(err, state.ErrLocked), errors.Is(err, errTaken), errors.Is(err, dispatch.ErrDrainTimeout):
 		return exitTryAgain
 	}
 	return exitFailed

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -33,18 +32,26 @@ type parts struct {
 	agents    map[string]harness.Agent
 	routes    []dispatch.Route
 	talk      chat.Role
+	access    slackAccess
 	sandboxes map[string]sandbox.Provider
 	names     map[string]string // of models, for showing
+	level     slog.Level        // of the log
 }
 
-// partsOf reads all settings; what is wrong is noted in them.
+// partsOf reads all settings; what is wrong or odd is noted in them.
 func partsOf(s *config.Settings) parts {
 	f := readFile(s)
-	p := parts{talk: f.access.Talk, sandboxes: map[string]sandbox.Provider{}}
+	p := parts{talk: f.access.Talk, access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
+	checkListen(s)
+	checkStore(s)
+	before := s.Refused()
 	for _, setup := range channelSetups {
 		if c := setup(s, &f); c != nil {
 			p.channels = append(p.channels, c)
 		}
+	}
+	if len(p.channels) == 0 && s.Refused() == before {
+		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET (try: gateway demo, which needs none)")
 	}
 	var providers []model.Provider
 	for _, setup := range providerSetups {
@@ -61,7 +68,25 @@ func partsOf(s *config.Settings) parts {
 	}
 	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes), f.models
 	p.routes = f.routesOf(s)
+	p.odd(s)
 	return p
+}
+
+// odd warns of settings that do not do what somebody may expect of them.
+func (p *parts) odd(s *config.Settings) {
+	for _, n := range p.unknown() {
+		s.Warn("models", n+" is not known; safe figures are used (section figures replaces them)")
+	}
+	holders := len(p.access.Admins)
+	if p.talk <= chat.Maintainer {
+		holders += len(p.access.Maintainers)
+	}
+	if p.talk <= chat.Member {
+		holders += len(p.access.Members)
+	}
+	if holders == 0 && p.talk > chat.Outsider {
+		s.Warn("access", "nobody is a "+p.talk.String()+", so nobody is answered")
+	}
 }
 
 // engine makes the engine over a store; a wrong agent is a settings error.
@@ -79,6 +104,9 @@ func (p *parts) engine(log state.Log, logger *slog.Logger) (*turn.Engine, error)
 
 // unknown lists the models for which there are no figures.
 func (p *parts) unknown() []string {
+	if p.models == nil {
+		return nil
+	}
 	var out []string
 	for _, n := range slices.Sorted(maps.Values(p.names)) {
 		if c, err := p.models.Resolve(n); err == nil && !c.Spec.Known && !slices.Contains(out, n) {
@@ -98,15 +126,10 @@ func (p *parts) close() {
 func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	p := partsOf(s)
 	defer p.close()
-	if len(p.channels) == 0 {
-		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET (try: gateway demo, which needs none)")
-	}
-	addr := s.Get(varListen)
-	level := logLevel(s)
 	if err := s.Err(); err != nil {
 		return err
 	}
-	logger := newLogger(s.Redact(e.stderr), e.stderr, level)
+	logger := newLogger(s.Redact(e.stderr), e.stderr, p.level)
 	st, err := openStore(ctx, s, false)
 	if err != nil {
 		return err
@@ -116,17 +139,19 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, n := range p.unknown() {
-		logger.Warn("model not known, safe figures are used", "model", n)
+	for _, w := range s.Warnings() {
+		logger.Warn("setting is odd", "setting", w)
 	}
 	if err := identify(ctx, p.channels, logger); err != nil {
 		return err
 	}
-	g := dispatch.New(dispatch.Options{Store: st, Channels: p.channels, Routes: p.routes, Engine: engine,
-		Owner: owner(), Clock: time.Now, Logger: logger})
-	ln, err := net.Listen("tcp", addr)
+	g := dispatch.New(dispatch.Options{
+		Store: st, Channels: p.channels, Routes: p.routes, Engine: engine,
+		Owner: owner(), Clock: time.Now, Logger: logger,
+	})
+	ln, err := listen(s.Get(varListen))
 	if err != nil {
-		return fmt.Errorf("HEDDLE_LISTEN: %w", err)
+		return err
 	}
 	logger.Info("gateway ready", "listen", ln.Addr().String(), "version", versionText())
 	err = g.Run(ctx, ln)
@@ -175,9 +200,14 @@ func logLevel(s *config.Settings) slog.Level {
 	return l
 }
 
-// newLogger writes text on a terminal and JSON otherwise.
+// newLogger writes text on a terminal and JSON otherwise; in both a duration has its unit.
 func newLogger(w io.Writer, f *os.File, level slog.Level) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}}
 	if isTerminal(f) {
 		return slog.New(slog.NewTextHandler(w, o))
 	}

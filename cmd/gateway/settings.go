@@ -56,7 +56,7 @@ type accessSettings struct {
 }
 
 type slackAccess struct {
-	Members     []string `yaml:"members" doc:"all for every full member of the workspace, or user ids and user groups."`
+	Members     []string `yaml:"members" doc:"all for every full member of the workspace, which is the default, or user ids and user groups."`
 	Maintainers []string `yaml:"maintainers" doc:"User ids and user groups."`
 	Admins      []string `yaml:"admins" doc:"User ids and user groups."`
 }
@@ -85,15 +85,13 @@ type fileSettings struct {
 
 // readFile decodes every section and fills in the defaults.
 func readFile(s *config.Settings) fileSettings {
-	f := fileSettings{access: accessSettings{Talk: chat.Member}}
+	f := fileSettings{access: accessSettings{Talk: chat.Member, Slack: slackAccess{Members: []string{"all"}}}}
 	s.Section("models", &f.models)
 	s.Section("fallbacks", &f.after)
 	s.Section("figures", &f.figures)
 	s.Section("agents", &f.agents)
 	s.Section("routes", &f.routes)
-	if !s.Section("access", &f.access) {
-		f.access.Slack.Members = []string{"all"}
-	}
+	s.Section("access", &f.access)
 	return f
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/heddlehq/heddle/harness/enhance"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/state"
@@ -15,7 +17,15 @@ import (
 // stage is a store that shows each commit of a conversation.
 type stage struct {
 	state.Store
-	demo *demo
+	demo    *demo
+	climbed atomic.Bool  // since the last end of a turn
+	ends    chan turnEnd // of turns
+}
+
+// turnEnd is how a turn ended, and whether its model climbed.
+type turnEnd struct {
+	record.Settled
+	climbed bool
 }
 
 // Commit commits, then shows what has become true.
@@ -25,9 +35,20 @@ func (s *stage) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 		return l, err
 	}
 	for _, r := range b.Records {
-		if body, err := record.Decode(r); err == nil {
-			for _, line := range act(body) {
-				s.demo.say("  | %s", printable(line))
+		body, err := record.Decode(r)
+		if err != nil {
+			continue // it is committed, and shown or not
+		}
+		for _, line := range act(body) {
+			s.demo.say("  | %s", printable(line))
+		}
+		switch b := body.(type) {
+		case record.Wrote:
+			s.climbed.Store(s.climbed.Load() || b.Name == enhance.StateName)
+		case record.Settled:
+			select {
+			case s.ends <- turnEnd{b, s.climbed.Swap(false)}:
+			default: // nobody waits any more
 			}
 		}
 	}
@@ -63,7 +84,9 @@ func act(b record.Body) []string {
 		return []string{fmt.Sprintf("state %s = %s", b.Name, cut(string(b.Value), 100))}
 	case record.Settled:
 		return []string{fmt.Sprintf("turn %s after %d steps; the reply is in the outbox of the same commit", b.Outcome, b.Steps)}
-	case record.Passed, record.Retried, record.Folded:
+	case record.Retried:
+		return []string{fmt.Sprintf("step %d: no answer (%s)", b.Step, b.Fault)}
+	case record.Passed, record.Folded:
 	}
 	return nil
 }

@@ -1,11 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"strings"
-	"time"
-
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/config"
@@ -15,9 +10,6 @@ import (
 	"github.com/heddlehq/heddle/model/openai"
 	"github.com/heddlehq/heddle/sandbox"
 	"github.com/heddlehq/heddle/sandbox/virtual"
-	"github.com/heddlehq/heddle/state"
-	"github.com/heddlehq/heddle/state/mem"
-	"github.com/heddlehq/heddle/state/sqlite"
 )
 
 // This file registers every implementation: a line each.
@@ -44,18 +36,8 @@ var sandboxSetups = []func() sandbox.Provider{
 	func() sandbox.Provider { return virtual.New(virtual.Options{}) },
 }
 
-// stores open what HEDDLE_STATE names, by the part before the first colon.
-var stores = map[string]func(ctx context.Context, rest string, readOnly bool) (state.Store, error){
-	"mem": func(_ context.Context, _ string, readOnly bool) (state.Store, error) {
-		if readOnly {
-			return nil, fmt.Errorf("%w: HEDDLE_STATE: mem: lives in the gateway's process only; want sqlite:PATH", errSettings)
-		}
-		return mem.Open(time.Now), nil
-	},
-	"sqlite": func(ctx context.Context, path string, readOnly bool) (state.Store, error) {
-		return sqlite.Open(ctx, path, sqlite.Options{ReadOnly: readOnly})
-	},
-}
+// stores are the kinds of store, by the part of HEDDLE_STATE before the first colon.
+var stores = map[string]storeKind{"mem": memStore, "sqlite": sqliteStore}
 
 // vars are the settings of everything that is registered, in the order of the documentation.
 var vars = []config.Group{
@@ -69,21 +51,7 @@ var vars = []config.Group{
 	{Title: "Figures", Doc: "What is known about a model, by provider/model; replaces the embedded figures.", Section: "figures", Type: map[string]figures{}},
 	{Title: "Agents", Doc: "Who answers. Without this section there is one agent, assistant, with a ladder of fast and strong.", Section: "agents", Type: map[string]agentSettings{}},
 	{Title: "Routes", Doc: "Which agent answers what; the first match wins. What matches nothing is recorded as ignored.", Section: "routes", Type: []routeSettings{}},
-	{Title: "Access", Doc: "Who holds which role. Without this section every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders.", Section: "access", Type: accessSettings{}},
-}
-
-// openStore opens the store that HEDDLE_STATE names.
-func openStore(ctx context.Context, s *config.Settings, readOnly bool) (state.Store, error) {
-	kind, rest, _ := strings.Cut(s.Get(varState), ":")
-	open := stores[kind]
-	if open == nil {
-		return nil, fmt.Errorf("%w: HEDDLE_STATE: found %q; want sqlite:PATH or mem:", errSettings, kind+":")
-	}
-	st, err := open(ctx, rest, readOnly)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	return st, nil
+	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders.", Section: "access", Type: accessSettings{}},
 }
 
 // some makes a nil pointer a nil interface.
