@@ -2,9 +2,9 @@ package harness
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/heddlehq/heddle/model"
-	"strings"
 )
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

@@ -167,8 +167,10 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	w.cmd = exec.Command(path, append(args, "run")...)
 	w.cmd.Dir = ts.Getenv("WORK")
-	for _, k := range []string{"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
-		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"} {
+	for _, k := range []string{
+		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
+		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+	} {
 		if v := ts.Getenv(k); v != "" {
 			w.cmd.Env = append(w.cmd.Env, k+"="+v)
 		}

@@ -78,8 +78,10 @@ func unseen(r rune) bool {
 
 // plain is the letter of the marks that a rune looks like.
 func plain(r rune) rune {
-	for i, alike := range [...]string{"a\u0430\u0251\u03B1", "c\u0441\u03F2", "d\u0501", "e\u0435\u04BD\u0454", "h\u04BB\u0570",
-		"i\u0456\u03B9\u0131\u04CF1l|", "n\u0578\u043F\u03B7", "o\u043E\u03BF\u05450", "r\u0433", "t\u0442\u03C4"} {
+	for i, alike := range [...]string{
+		"a\u0430\u0251\u03B1", "c\u0441\u03F2", "d\u0501", "e\u0435\u04BD\u0454", "h\u04BB\u0570",
+		"i\u0456\u03B9\u0131\u04CF1l|", "n\u0578\u043F\u03B7", "o\u043E\u03BF\u05450", "r\u0433", "t\u0442\u03C4",
+	} {
 		if strings.ContainsRune(alike, r) {
 			return rune("acdehinort"[i])
 		}

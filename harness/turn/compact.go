@@ -134,8 +134,10 @@ func (r *run) summary(ctx context.Context, c model.Choice, part string, rec *rec
 	if rec.Summary != "" {
 		text = "The summary so far:\n\n" + rec.Summary + "\n\nWhat came after it:\n\n" + part
 	}
-	req := model.Request{Model: c.Model, System: summarise, MaxTokens: min(mostSummary, c.Spec.MaxOut),
-		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: text}}}}}
+	req := model.Request{
+		Model: c.Model, System: summarise, MaxTokens: min(mostSummary, c.Spec.MaxOut),
+		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: text}}}},
+	}
 	for try := 1; ; try++ {
 		resp, err := c.Provider.Stream(ctx, req, nil)
 		if err != nil {

@@ -255,7 +255,8 @@ func TestToolCallGuard(t *testing.T) {
 	var ran []string
 	echo := harness.NewTool("echo", "Says it.", func(_ context.Context, _ *harness.Call, in struct {
 		Text string `json:"text"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		ran = append(ran, in.Text)
 		return in.Text, nil
 	}).Serial()

@@ -346,9 +346,19 @@ func search(t *testing.T, p sandbox.Provider) {
 	run(t, s, "ln -s a.go link.go; ln -s . loop")
 	ctx := t.Context()
 	for _, q := range []sandbox.Query{
-		{Pattern: "func"}, {Pattern: "func", Limit: 2}, {Pattern: "^func [a-z]", Include: "*.go"}, {Pattern: "(", Literal: true},
-		{Pattern: "(?i)func", Root: "b"}, {Pattern: "func", Root: "a.go"}, {Pattern: "func", Root: s.Dir()}, {Pattern: "func", Include: "*.{go,txt}"},
-		{Pattern: "nothing"}, {Pattern: ".", Root: "none"}, {Pattern: "("}, {Pattern: "x", Include: "["}, {Pattern: "^"},
+		{Pattern: "func"},
+		{Pattern: "func", Limit: 2},
+		{Pattern: "^func [a-z]", Include: "*.go"},
+		{Pattern: "(", Literal: true},
+		{Pattern: "(?i)func", Root: "b"},
+		{Pattern: "func", Root: "a.go"},
+		{Pattern: "func", Root: s.Dir()},
+		{Pattern: "func", Include: "*.{go,txt}"},
+		{Pattern: "nothing"},
+		{Pattern: ".", Root: "none"},
+		{Pattern: "("},
+		{Pattern: "x", Include: "["},
+		{Pattern: "^"},
 	} {
 		got, gotErr := sandbox.Grep(ctx, s, q)
 		expect, wantErr := sandbox.GrepFiles(ctx, s, q)
