@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/scripted"
 )
 
@@ -27,5 +28,27 @@ func TestResultsFitTheWindow(t *testing.T) {
 	}
 	if most := 32_000 * 36 / 10 / 4; total > most+200 || total < most/2 {
 		t.Errorf("the results take %d bytes, want about %d", total, most)
+	}
+}
+
+// The level of thinking reaches the model, as far as the model can.
+func TestThinking(t *testing.T) {
+	t.Parallel()
+	for levels, want := range map[string]model.Thinking{"off low medium high": model.ThinkHigh, "off low": model.ThinkLow, "": ""} {
+		w := newWorld(t, func(c *harness.Context) string {
+			harness.UseModel(c, "fast", harness.Thinking(model.ThinkHigh))
+			return "Help."
+		}, scripted.Say("ok"))
+		names, err := model.NewNames([]model.Provider{w.wary}, map[string]string{"fast": "scripted/fast-1"},
+			map[string]model.Spec{"scripted/fast-1": {Window: 100_000, MaxOut: 100, Thinking: levels}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.opts.Models = names
+		w.restart()
+		w.ask("U1", "go")
+		if got := w.request(0).Thinking; got != want {
+			t.Errorf("levels %q: asked for %q, want %q", levels, got, want)
+		}
 	}
 }
