@@ -10,6 +10,8 @@ import (
 
 // NewRawTool makes a tool whose argument schema comes as JSON, from a server or
 // a file. Arguments are validated against it before run gets them as they are.
+// The schema must not refer to itself: checking a value would not end. A schema
+// of strangers has to be looked through first.
 func NewRawTool(name, doc string, text json.RawMessage, run func(context.Context, *Call, json.RawMessage) (string, error)) Tool {
 	t := Tool{Name: name, Doc: doc, Schema: text, timeout: DefaultTimeout}
 	var js jsonschema.Schema
