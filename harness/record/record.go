@@ -189,6 +189,20 @@ func (Wrote) kind() string    { return "wrote" }
 func (Folded) kind() string   { return "folded" }
 func (Settled) kind() string  { return "settled" }
 
+// Shown says whether what the model will see depends on how the entry reads
+// once it has been written down: raw values lose their blanks, texts their
+// invalid bytes. An event has been through a store already.
+func Shown(b Body) bool {
+	switch b := b.(type) {
+	case Said, Did, Wrote, Memo, Told, Sent, Folded:
+		return true
+	case Rendered:
+		return b.View != nil
+	case Heard, Passed, Retried, Began, Settled:
+	}
+	return false
+}
+
 // Encode makes a record for a batch.
 func Encode(b Body) (state.Record, error) {
 	data, err := encode(b)

@@ -223,7 +223,7 @@ func (r *run) turn(ctx, soft context.Context) error {
 // the log gives it back, so that a restart changes nothing that a model sees.
 func (r *run) add(b record.Body) {
 	rec, err := record.Encode(b)
-	if err == nil {
+	if err == nil && record.Shown(b) {
 		b, err = record.Decode(rec)
 	}
 	if err != nil {
