@@ -27,7 +27,7 @@ func TestProgressiveUnlockIsShort(t *testing.T) {
 	agent := assistant.New(assistant.Options{Ladder: ladder})
 	for level, want := range []string{"fast", "strong"} {
 		m, err := harness.Render(agent, harness.Snapshot{Trust: chat.Member, State: map[string]json.RawMessage{
-			enhance.StateName: json.RawMessage(`{"level":` + string(rune('0'+level)) + `}`),
+			enhance.StateName: json.RawMessage([]string{`{}`, `{"strong":{}}`}[level]),
 		}})
 		if err != nil {
 			t.Fatal(err)
