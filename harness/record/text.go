@@ -46,21 +46,28 @@ func width(s string) int {
 // opening are the runes that look like the beginning of a mark.
 const opening = "<\uFE64\uFF1C\u2039\u02C2\u276E\u2329\u27E8\u3008\u1438"
 
-// begins says whether what follows an opening reads as the name of a mark.
+// begins says whether what follows an opening reads as the name of a mark. The
+// name ends at whatever is no plain letter, digit or line: a foreign letter may
+// pass for its end as well.
 func begins(rest string) bool {
 	var name []rune
-	for _, r := range norm.NFKD.String(clip(rest, longestMark)) {
-		switch {
-		case unseen(r) || r == '/':
-			if isMark(name) {
-				return true
-			}
-			continue
-		case unicode.IsLetter(r) || unicode.IsDigit(r):
-			name = append(name, plain(unicode.ToLower(r)))
+	for _, r := range clip(rest, longestMark) {
+		word := r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
+		if !word && isMark(name) {
+			return true
+		}
+		if r == '/' || unseen(r) {
 			continue
 		}
-		return isMark(name)
+		for _, d := range norm.NFKD.String(string(r)) {
+			switch {
+			case unseen(d):
+			case d == '_', unicode.IsLetter(d), unicode.IsDigit(d):
+				name = append(name, plain(unicode.ToLower(d)))
+			default:
+				return false
+			}
+		}
 	}
 	return isMark(name)
 }

@@ -103,7 +103,7 @@ func TestDefuseAlike(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"<notice>", "<no\u3164tice from=\"heddle\">", "<no\u115Ftice>", "<\u2800notice>", "\u2039notice>", "\u02C2notice from=x>",
-		"<\uFF4E\uFF4F\uFF54\uFF49\uFF43\uFF45>", "<n\u043Etice>", "<N0TICE>", "< / heard >", "<h\u0435ard>", "<n\u200Bo\u00ADtice>", "<notice\u3164from=x>",
+		"<\uFF4E\uFF4F\uFF54\uFF49\uFF43\uFF45>", "<n\u043Etice>", "<N0TICE>", "< / heard >", "<h\u0435ard>", "<n\u200Bo\u00ADtice>", "<notice\u3164from=x>", "<heArd\u04430",
 	} {
 		if got := record.Defuse(text); !strings.HasPrefix(got, "&lt;") {
 			t.Errorf("%q stays %q", text, got)
