@@ -13,11 +13,13 @@ import (
 
 // placeholders match what people leave in a copied example, after the
 // provider's prefix ("xoxb-", "sk_live_") is gone.
-var placeholders = regexp.MustCompile(`(?i)^(<.*>|\.{3,}|\*{3,}|x{3,}([-_]x+)*|todo|fixme|placeholder|secret|example|(change|replace)[-_ ]?(me|this)\W*|(my|your|the)[-_ ].*)$`)
+var placeholders = regexp.MustCompile(`(?i)^(<.*>|\$\{.*\}|none|null|\.{3,}|\*{3,}|x{3,}([-_]x+)*|todo|fixme|placeholder|secret|example|(change|replace)[-_ ]?(me|this)\W*|(my|your|the)[-_ ].*)$`)
 
 var providerPrefix = regexp.MustCompile(`^(xox[a-z]|xapp|sk|pk|rk|ghp|whsec|AIza)([-_](live|test|ant|proj))?[-_]`)
 
-func placeholder(secret string) bool {
+// Placeholder says whether a value is one that nobody meant as a secret, such
+// as "changeme" or "xoxb-your-token".
+func Placeholder(secret string) bool {
 	secret = strings.TrimSpace(secret)
 	return secret == "" || placeholders.MatchString(secret) ||
 		placeholders.MatchString(providerPrefix.ReplaceAllString(secret, ""))

@@ -74,7 +74,7 @@ func (s *Settings) Get(v Var) string {
 	}
 	if v.Secret {
 		s.hide(value)
-		if placeholder(value) {
+		if Placeholder(value) {
 			s.Refuse(v.Name, "a placeholder", want(v))
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Settings) NeedList(v Var) []string {
 		switch {
 		case parts[i] == "":
 			s.Refuse(v.Name, "an empty element between commas", want(v))
-		case v.Secret && placeholder(parts[i]):
+		case v.Secret && Placeholder(parts[i]):
 			s.Refuse(v.Name, "a placeholder", want(v))
 		case v.Secret:
 			s.hide(parts[i])

@@ -251,10 +251,10 @@ func TestIdentify(t *testing.T) {
 			t.Errorf("%+v: %v", tc.fault, err)
 		}
 	}
-	w := fake.New(fake.Options{BotToken: "xoxb-the-right-one"})
+	w := fake.New(fake.Options{BotToken: "xoxb-1-right-one"})
 	srv := httptest.NewServer(w)
 	defer srv.Close()
-	c := newChannel(t, Options{BotToken: "xoxb-the-wrong-one", APIURL: srv.URL})
+	c := newChannel(t, Options{BotToken: "xoxb-1-wrong-one", APIURL: srv.URL})
 	if err := c.Identify(t.Context()); verdictOf(err) != channels.Rejected || strings.Contains(err.Error(), "wrong-one") {
 		t.Errorf("wrong token: %v", err)
 	}

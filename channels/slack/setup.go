@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/config"
 )
 
 // Name is the channel's name in paths, thread keys and settings.
@@ -74,12 +74,12 @@ func New(o Options) (*Channel, error) {
 	}
 	secrets := make([][]byte, 0, len(o.SigningSecrets))
 	for i, s := range o.SigningSecrets {
-		if placeholder(s) {
+		if s != strings.TrimSpace(s) || config.Placeholder(s) {
 			return nil, fmt.Errorf("SLACK_SIGNING_SECRET: entry %d is empty or a placeholder: want the app's signing secret", i+1)
 		}
 		secrets = append(secrets, []byte(s))
 	}
-	if placeholder(o.BotToken) {
+	if config.Placeholder(o.BotToken) {
 		return nil, fmt.Errorf("SLACK_BOT_TOKEN is empty or a placeholder: want a bot token (xoxb-…)")
 	}
 	apiURL, err := endpoint(o.APIURL)
@@ -149,17 +149,6 @@ func endpoint(s string) (string, error) {
 		return "", fmt.Errorf("SLACK_API_URL: want an http or https address such as %s", defaultAPIURL)
 	}
 	return strings.TrimSuffix(s, "/") + "/", nil
-}
-
-// placeholder tells a value that nobody meant as a secret.
-func placeholder(s string) bool {
-	if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "<>${} ") || strings.Trim(s, s[:1]) == "" {
-		return true
-	}
-	word := strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.TrimPrefix(s, "xoxb-")))
-	return word == "" || strings.HasPrefix(word, "your") || slices.Contains([]string{
-		"changeme", "placeholder", "secret", "signingsecret", "slacksigningsecret", "bottoken", "token", "todo", "example", "none", "null",
-	}, word) || strings.Trim(word, "x") == ""
 }
 
 func (a Access) validate() error {
