@@ -34,7 +34,7 @@ func TestReadPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := withFiles(t)
-			b.files.data["/work/f"] = text
+			b.files.data["/box/f"] = text
 			var all strings.Builder
 			for offset := 1; offset > 0; {
 				page := b.must("read", object{"path": "f", "offset": offset})
@@ -58,17 +58,17 @@ func TestReadPages(t *testing.T) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	b := withFiles(t)
-	b.files.data["/work/five"] = "1\n2\n3\n4\n5\n"
-	b.files.data["/work/long"] = "a\n" + strings.Repeat("x", 1999) + "é tail\nz\n"
-	b.files.data["/work/empty"] = ""
-	b.files.data["/work/binary"] = "PK\x00\x01"
+	b.files.data["/box/five"] = "1\n2\n3\n4\n5\n"
+	b.files.data["/box/long"] = "a\n" + strings.Repeat("x", 1999) + "é tail\nz\n"
+	b.files.data["/box/empty"] = ""
+	b.files.data["/box/binary"] = "PK\x00\x01"
 	for _, tt := range []struct {
 		args object
 		want string // of the result, or of the error after "error: "
 	}{
 		{object{"path": "five", "offset": 2, "limit": 2}, "2\n3\n[cut here; the file goes on: read it with offset 4]\n"},
 		{object{"path": "five", "offset": 4, "limit": 2}, "4\n5\n"},
-		{object{"path": "/work/five", "offset": 5}, "5\n"},
+		{object{"path": "/box/five", "offset": 5}, "5\n"},
 		{object{"path": "five", "offset": 6}, "error: offset 6 is past the end: the file has 5 lines"},
 		{object{"path": "empty"}, "[the file is empty]"},
 		{object{"path": "binary"}, "error: binary is not a text file (4 bytes)"},
@@ -95,7 +95,7 @@ func TestWrite(t *testing.T) {
 	if got := b.must("write", object{"path": "deep/down/a.txt", "content": "one"}); got != "wrote 3 bytes to deep/down/a.txt, a new file" {
 		t.Errorf("a new file: %q", got)
 	}
-	if got := b.must("write", object{"path": "/work/deep/down/a.txt", "content": "three"}); got != "wrote 5 bytes over /work/deep/down/a.txt" {
+	if got := b.must("write", object{"path": "/box/deep/down/a.txt", "content": "three"}); got != "wrote 5 bytes over /box/deep/down/a.txt" {
 		t.Errorf("an old file: %q", got)
 	}
 	if got := b.must("read", object{"path": "deep/down/a.txt"}); got != "three\n" {
@@ -119,7 +119,7 @@ func TestEdit(t *testing.T) {
 	} {
 		const before = "one cat, two hens, two hens"
 		b := withFiles(t)
-		b.files.data["/work/f"] = before
+		b.files.data["/box/f"] = before
 		tt.args["path"] = "f"
 		if got := said(b.run("edit", tt.args)); got != tt.want {
 			t.Errorf("edit %v: %q, want %q", tt.args, got, tt.want)
@@ -127,7 +127,7 @@ func TestEdit(t *testing.T) {
 		if tt.file == "" {
 			tt.file = before
 		}
-		if got := b.files.data["/work/f"]; got != tt.file {
+		if got := b.files.data["/box/f"]; got != tt.file {
 			t.Errorf("edit %v: the file holds %q, want %q", tt.args, got, tt.file)
 		}
 	}
@@ -141,17 +141,17 @@ func TestSameFileEditsAreSerialised(t *testing.T) {
 	var want []string
 	for i := range 8 {
 		want = append(want, fmt.Sprintf("new %d", i))
-		b.files.data["/work/dir/f"] += fmt.Sprintf("<old %d>", i)
+		b.files.data["/box/dir/f"] += fmt.Sprintf("<old %d>", i)
 	}
 	var wg sync.WaitGroup
 	for i := range 8 {
-		p := []string{"dir/f", "./dir/f", "/work/dir/f", "dir/../dir/f"}[i%4]
+		p := []string{"dir/f", "./dir/f", "/box/dir/f", "dir/../dir/f"}[i%4]
 		wg.Go(func() {
 			b.must("edit", object{"path": p, "old_text": fmt.Sprintf("<old %d>", i), "new_text": fmt.Sprintf("<new %d>", i)})
 		})
 	}
 	wg.Wait()
-	if got := b.files.data["/work/dir/f"]; got != "<"+strings.Join(want, "><")+">" {
+	if got := b.files.data["/box/dir/f"]; got != "<"+strings.Join(want, "><")+">" {
 		t.Errorf("the file holds %q", got)
 	}
 }
@@ -285,10 +285,10 @@ func TestGrep(t *testing.T) {
 	} {
 		b := withFiles(t)
 		fast := &searcher{files: b.files}
-		b.files.data["/work/a.go"] = "package a\na needle\n"
-		b.files.data["/work/b.txt"] = "neeedle b"
-		b.files.data["/work/many"] = strings.Repeat("many\n", 101)
-		b.files.data["/work/long"] = "long " + strings.Repeat("x", 900)
+		b.files.data["/box/a.go"] = "package a\na needle\n"
+		b.files.data["/box/b.txt"] = "neeedle b"
+		b.files.data["/box/many"] = strings.Repeat("many\n", 101)
+		b.files.data["/box/long"] = "long " + strings.Repeat("x", 900)
 		slow := said(b.run("grep", tt.args))
 		b.scope = harness.NewScope(snapshot(), func(context.Context) (sandbox.Sandbox, error) { return fast, nil })
 		quick := said(b.run("grep", tt.args))
@@ -305,15 +305,15 @@ func TestGlob(t *testing.T) {
 	t.Parallel()
 	b := withFiles(t)
 	for i := range 1001 {
-		b.files.data[fmt.Sprintf("/work/many/%04d.txt", i)] = ""
+		b.files.data[fmt.Sprintf("/box/many/%04d.txt", i)] = ""
 	}
-	b.files.data["/work/src/a.go"], b.files.data["/work/src/deep/b.go"] = "", ""
+	b.files.data["/box/src/a.go"], b.files.data["/box/src/deep/b.go"] = "", ""
 	out := b.must("glob", object{"pattern": "many/*.txt"})
 	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 	if len(lines) != 1001 || lines[999] != "many/0999.txt" || lines[1000] != "[the first 1000 paths; there are more: narrow the pattern or path]" {
 		t.Errorf("1001 files gave %d lines that end in %q", len(lines), lines[len(lines)-1])
 	}
-	delete(b.files.data, "/work/many/1000.txt")
+	delete(b.files.data, "/box/many/1000.txt")
 	if out := b.must("glob", object{"pattern": "**/*.txt", "path": "many"}); strings.Count(out, "\n") != 1000 || strings.Contains(out, "[") {
 		t.Errorf("1000 files gave %d lines", strings.Count(out, "\n"))
 	}

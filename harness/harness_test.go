@@ -121,7 +121,7 @@ func (f *files) abs(p string) string {
 	return path.Clean(p)
 }
 
-func (f *files) Dir() string      { return "/work" }
+func (f *files) Dir() string      { return "/box" }
 func (f *files) Describe() string { return "files in memory" }
 
 func (f *files) Exec(ctx context.Context, c sandbox.Command) (sandbox.Result, error) {
