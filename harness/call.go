@@ -14,12 +14,13 @@ import (
 // A Call is one invocation of a tool. It is the only thing that can write
 // state or reach a sandbox, and it exists only while the tool runs.
 type Call struct {
-	ID    string // of this call, the same on every attempt
-	Tool  string
-	scope *Scope
-	mu    sync.Mutex
-	err   error
-	steps map[string]bool // names used in Step
+	ID     string // of this call, the same on every attempt
+	Tool   string
+	scope  *Scope
+	mu     sync.Mutex
+	err    error
+	steps  map[string]bool // names used in Step
+	voices []Voice
 }
 
 // Thread is where the conversation happens.

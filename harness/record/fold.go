@@ -33,10 +33,7 @@ type Fold struct {
 }
 
 // A Voice is an author and the weakest role that was seen of them.
-type Voice struct {
-	Author chat.Author `json:"author"`
-	Role   chat.Role   `json:"role"`
-}
+type Voice = harness.Voice
 
 // A Turn is the part of the log that is not settled.
 type Turn struct {
@@ -126,13 +123,18 @@ func (f *Fold) heard(b Heard) {
 	if b.Event.Kind == chat.Deleted {
 		return // nothing was said
 	}
-	i := slices.IndexFunc(f.Voices, func(v Voice) bool {
-		return v.Author.ID == b.Event.Author.ID && v.Author.Account == b.Event.Author.Account
+	f.hear(Voice{Author: b.Event.Author, Role: b.Role})
+}
+
+// hear counts a voice among those whose text the model can see.
+func (f *Fold) hear(v Voice) {
+	i := slices.IndexFunc(f.Voices, func(o Voice) bool {
+		return o.Author.ID == v.Author.ID && o.Author.Account == v.Author.Account
 	})
 	if i < 0 {
-		f.Voices = append(f.Voices, Voice{Author: b.Event.Author, Role: b.Role})
+		f.Voices = append(f.Voices, v)
 	} else {
-		f.Voices[i].Role = min(f.Voices[i].Role, b.Role)
+		f.Voices[i].Role = min(f.Voices[i].Role, v.Role)
 	}
 }
 
@@ -176,6 +178,9 @@ func (f *Fold) did(b Did) {
 	if f.Turn != nil {
 		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
 		f.Turn.Memos = slices.DeleteFunc(f.Turn.Memos, func(m Memo) bool { return m.Call == b.CallID })
+	}
+	for _, v := range b.Voices {
+		f.hear(v)
 	}
 	p := model.Part{Kind: model.Result, CallID: b.CallID, Name: b.Tool, Text: Defuse(b.Text), Failed: b.End != Done}
 	if n := len(f.Messages); n > 0 && f.Messages[n-1].Role == model.Results {

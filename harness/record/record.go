@@ -88,6 +88,7 @@ type Did struct {
 	Text   string          `json:"text"`   // what the model is told
 	Digest string          `json:"digest"` // of the text
 	Took   time.Duration   `json:"took_ns"`
+	Voices []Voice         `json:"voices,omitempty"` // whose words from elsewhere the text holds
 }
 
 // End says how a call ended.

@@ -91,7 +91,7 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 		}
 		panicked = panicked || isPanic(j.err)
 		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
-		r.didWith(j.part, n, j.end, j.text, j.took, j.ran)
+		r.ended(n, j)
 	}
 	for _, w := range scope.Writes() {
 		r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
@@ -137,14 +137,19 @@ func panicText(v any) string {
 	return fmt.Sprintf("a value of type %T", v)
 }
 
-// did records the end of a call.
+// did records the end of a call that nothing ran for.
 func (r *run) did(p model.Part, n int, end record.End, text string, took time.Duration) {
-	r.didWith(p, n, end, text, took, nil)
+	r.ended(n, &job{part: p, end: end, text: text, took: took})
 }
 
-func (r *run) didWith(p model.Part, n int, end record.End, text string, took time.Duration, ran json.RawMessage) {
-	r.add(record.Did{
-		Turn: r.f.Turn.ID, Step: n, CallID: p.CallID, Tool: p.Name, Args: digestArgs(p), End: end,
-		Text: text, Digest: digest([]byte(text)), Took: took, Ran: ran,
-	})
+// ended records the end of a call.
+func (r *run) ended(n int, j *job) {
+	d := record.Did{
+		Turn: r.f.Turn.ID, Step: n, CallID: j.part.CallID, Tool: j.part.Name, Args: digestArgs(j.part), End: j.end,
+		Text: j.text, Digest: digest([]byte(j.text)), Took: j.took, Ran: j.ran,
+	}
+	if j.call != nil {
+		d.Voices = j.call.Voices()
+	}
+	r.add(d)
 }
