@@ -1,6 +1,9 @@
 package chat
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // A Kind says what happened.
 type Kind string
@@ -15,6 +18,7 @@ const (
 	Action  Kind = "action"  // a button or form was used
 	Command Kind = "command" // a slash command
 	Notice  Kind = "notice"  // a machine reports something: an issue was opened, a payment failed
+	Control Kind = "control" // an operator steers the conversation; Topic is how, Text its argument. No provider makes one
 )
 
 // An Event is one normalised fact: who said or did what, where. It holds
@@ -31,6 +35,8 @@ type Event struct {
 	Files  []File            `json:"files,omitempty"` // declared; fetched later and only through the channel
 	Facts  map[string]string `json:"facts,omitempty"` // verified identifiers a tool may trust: "issue" -> "42"
 	At     time.Time         `json:"at,omitzero"`     // provider's time in UTC, zero if unknown
+	Data   json.RawMessage   `json:"data,omitempty"`  // what a program passed along, for the agent; nil if nothing
+	Want   json.RawMessage   `json:"want,omitempty"`  // JSON Schema that the answer must fit, nil if it is free
 }
 
 // An Author is who caused an event. Identity is (channel, account, ID); the
@@ -41,6 +47,14 @@ type Author struct {
 	Name    string `json:"name,omitempty"`    // for showing only
 	Bot     bool   `json:"bot,omitempty"`     // a machine
 }
+
+// Reserved begins the accounts of authors that Heddle makes itself; no provider
+// has such an account. APIAccount is that of whoever holds the API's token, an
+// admin everywhere.
+const (
+	Reserved   = "heddle."
+	APIAccount = Reserved + "api"
+)
 
 // A File is declared by an event and not yet fetched.
 type File struct {

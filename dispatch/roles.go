@@ -55,6 +55,9 @@ var ErrRole = errors.New("the role is not known")
 // Role is the author's role in the thread's account now. With an error, which
 // wraps ErrRole, it is Outsider.
 func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) {
+	if a.Account == chat.APIAccount {
+		return chat.Admin, nil
+	}
 	ro := r.rosters[t.Channel]
 	if ro == nil || a.ID == "" || a.Bot {
 		return chat.Outsider, nil

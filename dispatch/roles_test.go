@@ -45,6 +45,22 @@ func slowMember(ctx context.Context, _ string, _ chat.Author) (chat.Role, error)
 	return chat.Member, nil
 }
 
+// Who comes through the API is an admin in every thread, also in those of
+// channels that know nobody.
+func TestRoleOfTheAPI(t *testing.T) {
+	t.Parallel()
+	withRoles(t, slowMember, func(t *testing.T, ro *roster, r *Roles) {
+		for _, th := range []chat.Thread{thread("r", "1"), {Channel: "api", Account: "assistant", Room: "1"}} {
+			if got, err := r.Role(t.Context(), th, chat.Author{ID: "api", Account: chat.APIAccount}); got != chat.Admin || err != nil {
+				t.Errorf("%s: role %v, %v", th, got, err)
+			}
+		}
+		if n := ro.n.Load(); n != 0 {
+			t.Errorf("the channel was asked %d times", n)
+		}
+	})
+}
+
 func TestRoleIsLookedUpOnceAMinute(t *testing.T) {
 	t.Parallel()
 	withRoles(t, slowMember, func(t *testing.T, ro *roster, r *Roles) {

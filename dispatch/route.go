@@ -28,6 +28,10 @@ func (r Route) matches(e chat.Event) bool {
 // passes here.
 func door(routes []Route, e chat.Event) state.Admit {
 	a := state.Admit{Event: e}
+	if e.Kind == chat.Control || strings.HasPrefix(e.Author.Account, chat.Reserved) {
+		a.Ignored = "not for a channel to say" // it would be an operator's word
+		return a
+	}
 	if e.Author.Bot {
 		a.Ignored = "another bot"
 		return a

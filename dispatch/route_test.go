@@ -52,12 +52,23 @@ func TestDoor(t *testing.T) {
 		{"fake", chat.Mention, "mention", true, ignored("another bot")},
 		{"fake", chat.Message, "thread", true, ignored("another bot")},
 		{"hub", chat.Edited, "thread", true, ignored("another bot")},
+		{"hub", chat.Control, "abort", false, ignored("not for a channel to say")},
 	} {
 		e := chat.Event{ID: "e", Kind: tc.kind, Topic: tc.topic, Thread: chat.Thread{Channel: tc.channel, Account: "A"}, Author: chat.Author{ID: "U1", Bot: tc.bot}}
 		tc.want.Event = e
 		if diff := cmp.Diff(tc.want, door(routes, e)); diff != "" {
 			t.Errorf("%s %s %q bot=%v: %s", tc.channel, tc.kind, tc.topic, tc.bot, diff)
 		}
+	}
+}
+
+// A channel cannot pass for an operator, whatever its provider makes of accounts.
+func TestDoorKeepsReservedAccounts(t *testing.T) {
+	t.Parallel()
+	e := event("e", chat.Mention, thread("r", "1"))
+	e.Author.Account = chat.APIAccount
+	if got := door([]Route{{On: []string{"*"}, Agent: "a"}}, e); got.Ignored == "" {
+		t.Errorf("an author of account %s was admitted", e.Author.Account)
 	}
 }
 

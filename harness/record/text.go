@@ -135,7 +135,7 @@ func Quote(h Heard) string {
 		attr(&b, "ref", e.Ref)
 	case chat.Notice, chat.Command, chat.Action, chat.Reacted:
 		attr(&b, "kind", e.Topic)
-	case chat.Mention, chat.Message:
+	case chat.Mention, chat.Message, chat.Control:
 	}
 	b.WriteString(">\n" + Defuse(e.Text) + "\n")
 	for _, f := range e.Files {
