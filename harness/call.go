@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -60,14 +61,19 @@ type Scope struct {
 	sandbox func(context.Context) (sandbox.Sandbox, error)
 	values  *values
 	memos   Memos
-	mu      sync.Mutex
-	paths   map[string]*sync.Mutex
-	serial  map[string]*sync.Mutex
+	paths   *locks
+	// delegate gives a task to a subagent.
+	delegate func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)
 }
 
 // NewScope makes the scope of a step. open is asked for the step's sandbox.
 func NewScope(s Snapshot, open func(context.Context) (sandbox.Sandbox, error)) *Scope {
-	return &Scope{snap: s, sandbox: open, values: newValues(s.State), memos: &forgetful{values: map[[2]string]json.RawMessage{}}, paths: map[string]*sync.Mutex{}, serial: map[string]*sync.Mutex{}}
+	return &Scope{snap: s, sandbox: open, values: newValues(s.State), memos: &forgetful{values: map[[2]string]json.RawMessage{}}, paths: &locks{by: map[string]*sync.Mutex{}}, delegate: alone}
+}
+
+// alone is the delegate of a scope that is given none.
+func alone(context.Context, *Call, Subagent, string) (string, error) {
+	return "", errors.New("tasks cannot be given here")
 }
 
 // Remember makes the scope keep the values of finished steps in m.
@@ -89,15 +95,21 @@ func (s *Scope) update(c *Call, name string, f func(json.RawMessage) (json.RawMe
 	}
 }
 
-// lock serialises what calls do to one name of a table; it returns the unlock.
-func (s *Scope) lock(table map[string]*sync.Mutex, name string) func() {
-	s.mu.Lock()
-	m := table[name]
+// locks are mutexes by name.
+type locks struct {
+	mu sync.Mutex
+	by map[string]*sync.Mutex
+}
+
+// lock serialises what calls do to one name; it returns the unlock.
+func (l *locks) lock(name string) func() {
+	l.mu.Lock()
+	m := l.by[name]
 	if m == nil {
 		m = &sync.Mutex{}
-		table[name] = m
+		l.by[name] = m
 	}
-	s.mu.Unlock()
+	l.mu.Unlock()
 	m.Lock()
 	return m.Unlock
 }

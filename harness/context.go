@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/model"
 )
 
 // An Agent declares what the next model call may use and returns its
@@ -24,6 +25,9 @@ type Snapshot struct {
 	Thread       chat.Thread
 	Event        chat.Event // the newest event taken by this turn
 	Trust        chat.Role  // the weakest author whose text is in the context
+	Depth        int        // of a task: 1 for one that the conversation's own agent gave, 0 for that agent
+	Model        string     // of who gave the task, for an agent that declares none; "" outside tasks
+	Thinking     model.Thinking
 	State        map[string]json.RawMessage
 	Now          time.Time // of this step; recorded, so that a render can be repeated
 }
@@ -114,12 +118,21 @@ func Render(a Agent, s Snapshot) (m Manifest, err error) {
 // finish adds what follows from the declarations and checks the whole.
 func (c *Context) finish() {
 	if c.m.Model == "" {
+		c.m.Model, c.m.Thinking = c.snap.Model, c.snap.Thinking
+	}
+	if c.m.Model == "" {
 		c.errs = append(c.errs, errors.New("UseModel: no model declared; call harness.UseModel once"))
 	}
 	if c.m.Sandbox != "" {
 		for _, t := range fileTools() {
 			c.mount("UseSandbox", t)
 		}
+	}
+	if c.snap.Depth >= MaxDepth {
+		c.m.Subagents = nil
+	}
+	if len(c.m.Subagents) > 0 {
+		c.mount("UseSubagent", taskTool(c.m.Subagents))
 	}
 	read := UseState(c, boundState, bound{})
 	if len(c.m.Skills) > 0 {

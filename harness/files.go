@@ -122,7 +122,7 @@ func write(ctx context.Context, call *Call, in writeArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer call.scope.lock(call.scope.paths, resolve(sb, in.Path))()
+	defer call.scope.paths.lock(resolve(sb, in.Path))()
 	_, missing := sb.Stat(ctx, in.Path)
 	if err := sb.WriteFile(ctx, in.Path, []byte(in.Content)); err != nil {
 		return "", err
@@ -141,7 +141,7 @@ func edit(ctx context.Context, call *Call, in editArgs) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer call.scope.lock(call.scope.paths, resolve(sb, in.Path))()
+	defer call.scope.paths.lock(resolve(sb, in.Path))()
 	data, err := sb.ReadFile(ctx, in.Path)
 	if err != nil {
 		return "", err

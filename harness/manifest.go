@@ -20,6 +20,7 @@ type Manifest struct {
 	Sandbox      string // "" for none
 	Tools        []Tool // in the order of declaration
 	Skills       []Skill
+	Subagents    []Subagent
 	Level        *Level
 	Starts       []Callback
 	Finishes     []Finish
@@ -43,21 +44,30 @@ func (m *Manifest) Tool(name string) (Tool, bool) {
 }
 
 // System is the text of the system prompt: the instructions, then the
-// catalogue of skills by name.
+// catalogues of skills and subagents by name.
 func (m *Manifest) System() string {
-	if len(m.Skills) == 0 {
-		return m.instructions()
-	}
-	var lines []string
+	var skills, subagents []string
 	for _, s := range m.Skills {
-		lines = append(lines, "- "+s.Name+": "+s.Doc)
+		skills = append(skills, "- "+s.Name+": "+s.Doc)
+	}
+	for _, s := range m.Subagents {
+		subagents = append(subagents, "- "+s.Name+": "+s.Doc)
+	}
+	text := m.instructions()
+	text = catalogue(text, "Skills (read one with the skill tool before you use it):", skills)
+	return catalogue(text, "Subagents (give one a task with the task tool; it sees only what you write there and answers once):", subagents)
+}
+
+// catalogue adds a list to a text, nothing if it is empty.
+func catalogue(text, head string, lines []string) string {
+	if len(lines) == 0 {
+		return text
 	}
 	slices.Sort(lines)
-	text := "Skills (read one with the skill tool before you use it):\n" + strings.Join(lines, "\n")
-	if own := m.instructions(); own != "" {
-		text = own + "\n\n" + text
+	if text != "" {
+		text += "\n\n"
 	}
-	return text
+	return text + head + "\n" + strings.Join(lines, "\n")
 }
 
 func (m *Manifest) instructions() string { return strings.Join(m.Instructions, "\n\n") }
@@ -71,7 +81,14 @@ type View struct {
 	Sandbox      string         `json:"sandbox,omitempty"`
 	Tools        []model.Tool   `json:"tools,omitempty"`
 	Skills       []Skill        `json:"skills,omitempty"`
+	Subagents    []Delegate     `json:"subagents,omitempty"`
 	Level        *Level         `json:"level,omitempty"`
+}
+
+// A Delegate is a subagent as it is stored and shown.
+type Delegate struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
 }
 
 // View returns the manifest as it is stored and shown.
@@ -83,16 +100,21 @@ func (m *Manifest) View() View {
 	for _, s := range m.Skills {
 		v.Skills = append(v.Skills, Skill{Name: s.Name, Doc: s.Doc, AllowedTools: s.AllowedTools, Digest: s.Digest})
 	}
+	for _, s := range m.Subagents {
+		v.Subagents = append(v.Subagents, Delegate{Name: s.Name, Doc: s.Doc})
+	}
 	return v
 }
 
 // Digest names what the view holds: equal views have equal digests on every
-// machine, whatever the order in which tools and skills were declared.
+// machine, whatever the order in which tools, skills and subagents were declared.
 func (v View) Digest() string {
 	v.Tools = slices.Clone(v.Tools)
 	slices.SortFunc(v.Tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
 	v.Skills = slices.Clone(v.Skills)
 	slices.SortFunc(v.Skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+	v.Subagents = slices.Clone(v.Subagents)
+	slices.SortFunc(v.Subagents, func(a, b Delegate) int { return strings.Compare(a.Name, b.Name) })
 	return digest(v)
 }
 

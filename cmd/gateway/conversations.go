@@ -145,6 +145,8 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("wrote      %s = %s", b.Name, b.Value)
 	case record.Folded:
 		return fmt.Sprintf("folded     %d messages by %s (%s, %d to %d tokens): %s", b.Drop, b.Asked, b.Why, b.Before, b.After, b.Summary)
+	case record.Child:
+		return "task " + b.Task[len(b.Task)-1] + "  " + summary(b.Body)
 	case record.Settled:
 		return fmt.Sprintf("settled    %s %s(steps %d, posts %d, attempt %d, $%.4f)", b.Outcome, spaced(b.Reason), b.Steps, b.Posts, b.Attempt, b.Cost)
 	}

@@ -16,13 +16,14 @@ import (
 
 // A Rung is one level of a ladder. The first is where a conversation begins.
 type Rung struct {
-	Name    string // what it gives, in a few words: "a stronger model and a shell"; unique in the ladder
-	Model   string
-	Sandbox string // "" for none
-	Tools   []harness.Tool
-	Skills  []harness.Skill
-	Who     chat.Role     // least role of everybody in the thread, at the climb and at each step
-	For     time.Duration // how long a climb lasts, 0 for as long as the conversation
+	Name      string // what it gives, in a few words: "a stronger model and a shell"; unique in the ladder
+	Model     string
+	Sandbox   string // "" for none
+	Tools     []harness.Tool
+	Skills    []harness.Skill
+	Subagents []harness.Subagent
+	Who       chat.Role     // least role of everybody in the thread, at the climb and at each step
+	For       time.Duration // how long a climb lasts, 0 for as long as the conversation
 }
 
 // An Unlock is the record of a climb.
@@ -40,8 +41,8 @@ type Unlock struct {
 // by the rung's name.
 const StateName = "enhance"
 
-// Use declares the model, the sandbox, the tools and skills of the highest rung
-// that is unlocked, and those tools and skills of the rungs below. While there
+// Use declares the model and the sandbox of the highest rung that is unlocked,
+// and the tools, skills and subagents of it and the rungs below. While there
 // is a next rung that everybody in the thread may use, it mounts the tool
 // enhance. It returns the level, 0 for the first rung.
 func Use(c *harness.Context, rungs ...Rung) int {
@@ -53,6 +54,9 @@ func Use(c *harness.Context, rungs ...Rung) int {
 		}
 		for _, s := range r.Skills {
 			harness.UseSkill(c, s)
+		}
+		for _, s := range r.Subagents {
+			harness.UseSubagent(c, s)
 		}
 		if i == level {
 			harness.UseModel(c, r.Model)
@@ -116,6 +120,9 @@ func describe(r Rung, u Unlock) string {
 	}
 	for _, s := range r.Skills {
 		b.WriteString(", skill " + s.Name)
+	}
+	for _, s := range r.Subagents {
+		b.WriteString(", subagent " + s.Name)
 	}
 	if !u.Until.IsZero() {
 		fmt.Fprintf(&b, ", until %s", u.Until.UTC().Format(time.RFC3339))

@@ -26,6 +26,7 @@ type Fold struct {
 	Turns    int                        `json:"turns"`            // settled ones
 	Usage    model.Usage                `json:"usage"`
 	Cost     float64                    `json:"cost,omitempty"`
+	Ended    *Settled                   `json:"ended,omitempty"` // of a task that is over: how
 	// Counted is what the first CountedTo messages and all before them take in
 	// tokens, as the provider counted at the last answer; 0 if it did not.
 	Counted   int `json:"counted,omitempty"`
@@ -46,6 +47,8 @@ type Turn struct {
 	Memos []Memo       `json:"memos,omitempty"` // of the open calls
 	Usage model.Usage  `json:"usage"`
 	Cost  float64      `json:"cost,omitempty"`
+	// Tasks are the presents of the open tasks, by the calls that gave them.
+	Tasks map[string]*Fold `json:"tasks,omitempty"`
 }
 
 // Add applies records in order. It fails on a gap and on what it cannot decode.
@@ -106,9 +109,66 @@ func (f *Fold) Apply(b Body) {
 		f.State[b.Name] = b.Value
 	case Folded:
 		f.folded(b)
+	case Child:
+		f.Seq-- // Spend counts it
+		f.Spend(b.Body)
+		if f.Turn != nil {
+			f.Task(b.Task[0]).Apply(b.below())
+		}
 	case Settled:
 		f.Turn = nil
 		f.Turns++
+		if b.Answer != "" {
+			f.Ended = &b
+		}
+	}
+}
+
+// below is the entry as the log of the outermost task has it.
+func (c Child) below() Body {
+	if len(c.Task) == 1 {
+		return c.Body
+	}
+	c.Task = c.Task[1:]
+	return c
+}
+
+// Task is the present of an open task, made if there is none. There must be a turn.
+func (f *Fold) Task(call string) *Fold {
+	t := f.Turn.Tasks[call]
+	if t == nil {
+		t = &Fold{}
+		if f.Turn.Tasks == nil {
+			f.Turn.Tasks = map[string]*Fold{}
+		}
+		f.Turn.Tasks[call] = t
+	}
+	return t
+}
+
+// Spend counts the next entry as one of a task that has applied it itself: what
+// it cost, this conversation paid.
+func (f *Fold) Spend(b Body) {
+	f.Seq++
+	for {
+		c, ok := b.(Child)
+		if !ok {
+			break
+		}
+		b = c.Body
+	}
+	switch b := b.(type) {
+	case Said:
+		f.spend(b.Usage, b.Cost)
+	case Folded:
+		f.spend(b.Usage, b.Cost)
+	}
+}
+
+func (f *Fold) spend(u model.Usage, cost float64) {
+	f.Usage, f.Cost = f.Usage.Plus(u), f.Cost+cost
+	if f.Turn != nil {
+		f.Turn.Usage, f.Turn.Cost = f.Turn.Usage.Plus(u), f.Turn.Cost+cost
 	}
 }
 
@@ -139,10 +199,9 @@ func (f *Fold) hear(v Voice) {
 }
 
 func (f *Fold) said(b Said) {
-	f.Usage, f.Cost = f.Usage.Plus(b.Usage), f.Cost+b.Cost
+	f.spend(b.Usage, b.Cost)
 	if f.Turn != nil {
 		f.Turn.Step = b.Step
-		f.Turn.Usage, f.Turn.Cost = f.Turn.Usage.Plus(b.Usage), f.Turn.Cost+b.Cost
 		f.Turn.Calls = nil
 		for _, p := range b.Parts {
 			if p.Kind == model.Call {
@@ -162,10 +221,7 @@ func (f *Fold) said(b Said) {
 // folded puts the summary in the place of the messages it stands for. The
 // provider's cache is lost anyway, so tools that are gone leave the order.
 func (f *Fold) folded(b Folded) {
-	f.Usage, f.Cost = f.Usage.Plus(b.Usage), f.Cost+b.Cost
-	if f.Turn != nil {
-		f.Turn.Usage, f.Turn.Cost = f.Turn.Usage.Plus(b.Usage), f.Turn.Cost+b.Cost
-	}
+	f.spend(b.Usage, b.Cost)
 	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary)}}}
 	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
 	f.Counted, f.CountedTo = 0, 0
@@ -178,6 +234,7 @@ func (f *Fold) did(b Did) {
 	if f.Turn != nil {
 		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
 		f.Turn.Memos = slices.DeleteFunc(f.Turn.Memos, func(m Memo) bool { return m.Call == b.CallID })
+		delete(f.Turn.Tasks, b.CallID)
 	}
 	for _, v := range b.Voices {
 		f.hear(v)

@@ -5,6 +5,7 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -153,6 +154,14 @@ type Folded struct {
 // Sections are the headings of a summary, in order.
 var Sections = [...]string{"Goal", "Progress", "Decisions", "Next steps"}
 
+// Child is an entry of the log of a task: what a subagent heard, said and did.
+type Child struct {
+	Task []string        `json:"task"` // the calls that gave it, the outermost first
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data"`
+	Body Body            `json:"-"` // Kind and Data decoded; Encode takes either
+}
+
 // Settled ends a turn.
 type Settled struct {
 	Turn    string      `json:"turn"`
@@ -163,6 +172,7 @@ type Settled struct {
 	Attempt int         `json:"attempt"`
 	Usage   model.Usage `json:"usage"`
 	Cost    float64     `json:"cost,omitempty"`
+	Answer  string      `json:"answer,omitempty"` // of a task: what its giver is told
 }
 
 // An Outcome is how a turn ended.
@@ -188,6 +198,7 @@ func (Began) kind() string    { return "began" }
 func (Sent) kind() string     { return "sent" }
 func (Wrote) kind() string    { return "wrote" }
 func (Folded) kind() string   { return "folded" }
+func (Child) kind() string    { return "child" }
 func (Settled) kind() string  { return "settled" }
 
 // Shown says whether what the model will see depends on how the entry reads
@@ -197,6 +208,8 @@ func Shown(b Body) bool {
 	switch b := b.(type) {
 	case Said, Did, Wrote, Memo, Told, Sent, Folded:
 		return true
+	case Child:
+		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
 	case Heard, Passed, Retried, Began, Settled:
@@ -206,6 +219,14 @@ func Shown(b Body) bool {
 
 // Encode makes a record for a batch.
 func Encode(b Body) (state.Record, error) {
+	if c, ok := b.(Child); ok && c.Body != nil {
+		in, err := Encode(c.Body)
+		if err != nil {
+			return state.Record{}, err
+		}
+		c.Kind, c.Data = in.Kind, in.Data
+		b = c
+	}
 	data, err := encode(b)
 	if err != nil {
 		return state.Record{}, fmt.Errorf("encode %s: %w", b.kind(), err)
@@ -252,6 +273,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Wrote](r)
 	case "folded":
 		return decode[Folded](r)
+	case "child":
+		return decodeChild(r)
 	case "settled":
 		return decode[Settled](r)
 	}
@@ -264,4 +287,20 @@ func decode[B Body](r state.Record) (Body, error) {
 		return nil, fmt.Errorf("record %d (%s): %w", r.Seq, r.Kind, err)
 	}
 	return b, nil
+}
+
+func decodeChild(r state.Record) (Body, error) {
+	var c Child
+	err := json.Unmarshal(r.Data, &c)
+	switch {
+	case err != nil:
+	case len(c.Task) == 0:
+		err = errors.New("it names no task")
+	default:
+		c.Body, err = Decode(state.Record{Seq: r.Seq, Kind: c.Kind, Data: c.Data})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record %d (child): %w", r.Seq, err)
+	}
+	return c, nil
 }

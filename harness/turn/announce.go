@@ -42,6 +42,7 @@ func announce(f *record.Fold, now harness.View) string {
 		say("Your instructions have changed; the system prompt holds the new ones.")
 	}
 	sayDiff(say, "Skills", diff(was.Skills, now.Skills, skillName, sameSkill))
+	sayDiff(say, "Subagents", diff(was.Subagents, now.Subagents, delegateName, sameDelegate))
 	if d := diff(was.Tools, now.Tools, toolName, sameTool); !d.none() {
 		sayDiff(say, "Tools", d)
 		names := []string{"none"}
@@ -69,6 +70,10 @@ func sayDiff(say func(string, ...any), what string, d delta) {
 
 func toolName(t model.Tool) string     { return t.Name }
 func skillName(s harness.Skill) string { return s.Name }
+
+func delegateName(d harness.Delegate) string { return d.Name }
+
+func sameDelegate(a, b harness.Delegate) bool { return a == b }
 
 func sameTool(a, b model.Tool) bool { return a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema) }
 func sameSkill(a, b harness.Skill) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type boxes struct {
 	log       state.Log
 	id        state.ID
 	opening   sync.Mutex // held by who opens
+	saving    sync.Mutex // held while files that tasks share are saved and committed
+	task      string     // whose files these are, "" for the conversation's
 	mu        sync.Mutex // guards the rest, held over no I/O
 	open      *box
 	closed    bool
@@ -35,8 +38,27 @@ type box struct {
 	saved string // digest of the stored snapshot
 }
 
-// boxBlob names the stored files of a sandbox kind.
-func boxBlob(name string) string { return "files/" + name }
+// blob names the stored files of a sandbox kind.
+func (b *boxes) blob(kind string) string {
+	if b.task == "" {
+		return "files/" + kind
+	}
+	return "task/" + b.task + "/" + kind
+}
+
+// keep begins to save files; what it returns ends that.
+func (b *boxes) keep() func() {
+	b.saving.Lock()
+	return b.saving.Unlock
+}
+
+// owner names whose sandbox it is.
+func (b *boxes) owner() string {
+	if b.task == "" {
+		return string(b.id)
+	}
+	return string(b.id) + "/" + b.task
+}
 
 // now is the open sandbox, nil for none.
 func (b *boxes) now() *box {
@@ -83,11 +105,11 @@ func (b *boxes) opener(name string) func(context.Context) (sandbox.Sandbox, erro
 		if now := b.now(); now != nil && now.name == name {
 			return now.sb, nil
 		}
-		snap, err := b.log.Blob(ctx, b.id, boxBlob(name))
+		snap, err := b.log.Blob(ctx, b.id, b.blob(name))
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox %s: %w", name, err)
 		}
-		sb, err := b.providers[name].Open(ctx, string(b.id), snap)
+		sb, err := b.providers[name].Open(ctx, b.owner(), snap)
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox %s: %w", name, err)
 		}
@@ -99,8 +121,9 @@ func (b *boxes) opener(name string) func(context.Context) (sandbox.Sandbox, erro
 // saveFiles puts the sandbox's files, if they changed, into the next commit.
 // If the sandbox has died, the model is told what is lost; the next use opens
 // it from the stored files.
-func (r *run) saveFiles(ctx context.Context) error {
-	box := r.boxes.now()
+func (r *run) saveFiles(ctx context.Context, kind string) error {
+	boxes := r.boxesFor(kind)
+	box := boxes.now()
 	if box == nil || !r.dirty {
 		return nil
 	}
@@ -118,14 +141,22 @@ func (r *run) saveFiles(ctx context.Context) error {
 		return nil
 	case err != nil:
 		r.log.Warn("sandbox files not saved", "err", err)
-		_ = r.boxes.swap(nil)
+		_ = boxes.swap(nil)
 		r.add(record.Told{Turn: r.f.Turn.ID, Step: r.f.Turn.Step, Text: fmt.Sprintf(
 			"The %s sandbox failed. It starts anew with its files as they were before the last tool calls; check what is missing.", box.name)})
 		return nil
 	}
 	if d := digest(snap); snap != nil && d != box.saved {
-		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: boxBlob(box.name), Data: snap})
+		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: boxes.blob(box.name), Data: snap})
 		box.saved = d
 	}
 	return nil
+}
+
+// dropFiles deletes, with the next commit, the files of a task that is over.
+func (r *run) dropFiles(call string) {
+	b := boxes{task: strings.TrimPrefix(r.boxes.task+"/"+call, "/")}
+	for kind := range r.Sandboxes {
+		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: b.blob(kind)})
+	}
 }

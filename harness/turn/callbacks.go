@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
@@ -17,7 +18,7 @@ const maxSent = 32
 // start runs the turn's start callbacks and commits what they wrote, so that
 // the first model call sees it. The step begins again after it.
 func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot) (bool, error) {
-	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
+	scope := r.scope(snap, m)
 	var names []string
 	for _, h := range m.Starts {
 		call := scope.Call(fmt.Sprintf("start/%s/%s", r.f.Turn.ID, h.Name), "")
@@ -29,7 +30,7 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 	r.wrote(n, scope)
 	r.add(record.Began{Turn: r.f.Turn.ID, Hooks: names})
 	r.dirty = true
-	if err := r.saveFiles(ctx); err != nil {
+	if err := r.saveFiles(ctx, m.Sandbox); err != nil {
 		return false, err
 	}
 	return false, r.commit(ctx)
@@ -38,7 +39,7 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 // finish runs the finish callbacks of an answer. One of them may send the model
 // back to work; otherwise the turn is settled with the answer.
 func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, resp model.Response) (bool, error) {
-	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
+	scope := r.scope(snap, m)
 	for _, h := range m.Finishes {
 		if r.f.Turn.Sent >= maxSent {
 			break
@@ -106,9 +107,12 @@ func (r *run) broken(ctx context.Context, err error, reason string) (bool, error
 	return true, r.settle(ctx, record.Broken, reason, lineBroken)
 }
 
-// wrote records the state changes of a scope.
-func (r *run) wrote(n int, scope *harness.Scope) {
+// wrote records the state changes of a scope, but those of calls that stay open:
+// they will be made again.
+func (r *run) wrote(n int, scope *harness.Scope, jobs ...*job) {
 	for _, w := range scope.Writes() {
-		r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
+		if !slices.ContainsFunc(jobs, func(j *job) bool { return j.wait != nil && j.part.CallID == w.Call }) {
+			r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
+		}
 	}
 }

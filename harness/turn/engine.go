@@ -100,15 +100,24 @@ func New(o Options) (*Engine, error) {
 }
 
 func (e *Engine) try(name string, a harness.Agent, trust chat.Role) error {
-	m, err := harness.Render(a, harness.Snapshot{Agent: name, Trust: trust, Now: e.Clock()})
+	return e.tryAt(a, harness.Snapshot{Agent: name, Trust: trust, Now: e.Clock()})
+}
+
+func (e *Engine) tryAt(a harness.Agent, s harness.Snapshot) error {
+	m, err := harness.Render(a, s)
 	if err != nil {
 		return err
 	}
 	if _, err := e.Models.Resolve(m.Model); err != nil {
-		return fmt.Errorf("agent %q: %w", name, err)
+		return fmt.Errorf("agent %q: %w", s.Agent, err)
 	}
 	if m.Sandbox != "" && e.Sandboxes[m.Sandbox] == nil {
-		return fmt.Errorf("agent %q: no sandbox kind %q", name, m.Sandbox)
+		return fmt.Errorf("agent %q: no sandbox kind %q", s.Agent, m.Sandbox)
+	}
+	for _, sub := range m.Subagents {
+		if err := e.tryAt(sub.Agent, below(s, &m, sub)); err != nil {
+			return fmt.Errorf("agent %q: %w", s.Agent, err)
+		}
 	}
 	return nil
 }
@@ -123,11 +132,11 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 		return err
 	}
 	r := &run{
-		Engine: e, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries,
-		boxes: boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
+		Engine: e, soft: soft, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries, memo: &sync.Mutex{},
+		boxes: &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
 		log:   e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
-	err = r.turn(ctx, soft)
+	err = r.turn(ctx)
 	if cerr := r.boxes.close(); cerr != nil {
 		r.log.Warn("sandbox not closed", "err", cerr)
 	}
@@ -169,9 +178,11 @@ func (e *Engine) load(ctx context.Context, id state.ID) (*cached, []state.Entry,
 	return c, v.Inbox, nil
 }
 
-// A run is one attempt at one turn.
+// A run is one attempt at one turn, or at one task of it.
 type run struct {
 	*Engine
+	task    *task           // what it works on, nil for the conversation's own turn
+	soft    context.Context // ends when the run should stop at the next step boundary
 	lease   state.Lease
 	conv    state.Conversation
 	f       *record.Fold
@@ -180,17 +191,17 @@ type run struct {
 	batch   state.Batch   // what the next commit holds
 	err     error         // of encoding, reported by the next commit
 	waiting bool          // an event in the inbox waits for its author's role
-	boxes   boxes
-	dirty   bool       // a tool that may have changed files ran since they were saved
-	memo    sync.Mutex // calls that run at once commit their memos one after the other
+	boxes   *boxes
+	dirty   bool        // a tool that may have changed files ran since they were saved
+	memo    *sync.Mutex // calls and tasks that run at once commit one after the other
 	log     *slog.Logger
 }
 
 // turn reads as the life of a turn: repair, take, step until settled. A turn
 // that is given up leaves what came meanwhile to the next one.
-func (r *run) turn(ctx, soft context.Context) error {
+func (r *run) turn(ctx context.Context) error {
 	parked := r.lease.Attempt > r.Limits.Attempts
-	if settled, err := r.repair(ctx, parked); settled || err != nil {
+	if done, err := r.repair(ctx, parked); done || err != nil {
 		return err
 	}
 	if !parked || r.f.Turn == nil {
@@ -203,11 +214,11 @@ func (r *run) turn(ctx, soft context.Context) error {
 		return r.settle(ctx, record.Parked, "crashed too often", lineBroken)
 	}
 	for {
-		settled, err := r.step(ctx)
-		if settled || err != nil {
+		done, err := r.step(ctx)
+		if done || err != nil {
 			return err
 		}
-		if soft.Err() != nil {
+		if r.soft.Err() != nil {
 			return r.release(ctx, r.Clock())
 		}
 		v, err := r.Log.Load(ctx, r.conv.ID, r.f.Seq)
@@ -231,7 +242,6 @@ func (r *run) add(b record.Body) {
 		return
 	}
 	r.batch.Records = append(r.batch.Records, rec)
-	r.cached.bytes += len(rec.Data)
 	r.f.Apply(b)
 }
 
@@ -239,6 +249,12 @@ func (r *run) add(b record.Body) {
 func (r *run) commit(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
+	}
+	if r.task != nil {
+		return r.hand(ctx)
+	}
+	for _, rec := range r.batch.Records {
+		r.cached.bytes += len(rec.Data)
 	}
 	l, err := r.Log.Commit(ctx, r.lease, r.batch)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
@@ -14,13 +15,13 @@ import (
 // repair answers the calls that a crash left open. A durable tool that is still
 // declared runs again, its finished steps answered from the log. Of any other
 // nobody knows whether it happened, so it is not repeated, and the model is told.
-func (r *run) repair(ctx context.Context, parked bool) (settled bool, err error) {
+func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	if r.f.Turn == nil || len(r.f.Turn.Calls) == 0 {
 		return false, nil
 	}
 	n, snap := r.f.Turn.Step, r.snapshot(ctx)
 	var m harness.Manifest
-	if agent := r.Agents[r.conv.Agent]; agent != nil && !parked {
+	if agent := r.agent(); agent != nil && !parked {
 		if m, err = harness.Render(agent, snap); err != nil {
 			m = harness.Manifest{} // the next step reports it
 		}
@@ -45,19 +46,36 @@ func (r *run) repair(ctx context.Context, parked bool) (settled bool, err error)
 	return r.worked(ctx, n, &m, snap, again)
 }
 
-// worked runs calls and commits their results. It says whether the turn is settled.
-func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (settled bool, err error) {
-	panicked := r.work(ctx, n, m, snap, calls)
+// worked runs calls and commits their results. It says whether the run is over:
+// the turn is settled, or calls stay open that wait.
+func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (done bool, err error) {
+	panicked, wait := r.work(ctx, n, m, snap, calls)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	if err := r.saveFiles(ctx); err != nil {
+	defer r.boxesFor(m.Sandbox).keep()() // until the files are committed: tasks share them
+	if err := r.saveFiles(ctx, m.Sandbox); err != nil {
 		return false, err
 	}
-	if panicked {
+	switch {
+	case panicked:
 		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
+	case wait != nil:
+		return true, r.suspend(ctx, wait.Until)
 	}
 	return false, r.commit(ctx)
+}
+
+// suspend commits and ends the run with calls open. It goes on at a time, zero
+// for never, or when something is heard.
+func (r *run) suspend(ctx context.Context, until time.Time) error {
+	if r.task == nil {
+		return r.release(ctx, until)
+	}
+	if err := r.commit(ctx); err != nil {
+		return err
+	}
+	return &harness.Wait{Until: until}
 }
 
 // memos are the finished steps of this turn's open calls, while these run.

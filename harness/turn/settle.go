@@ -49,6 +49,9 @@ func (r *run) posts(markdown string) []string {
 
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
 func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
+	if r.task != nil {
+		return r.report(ctx, o, reason, markdown)
+	}
 	t := *r.f.Turn
 	for i, text := range r.posts(markdown) {
 		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})

@@ -35,7 +35,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if n > r.Limits.Steps {
 		return true, r.settle(ctx, record.Broken, "too many steps", lineSteps)
 	}
-	agent := r.Agents[r.conv.Agent]
+	agent := r.agent()
 	if agent == nil {
 		r.log.Error("agent not usable", "err", "no agent "+r.conv.Agent)
 		return true, r.settle(ctx, record.Broken, "agent", lineSettings)
@@ -74,6 +74,9 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 }
 
 func (r *run) snapshot(ctx context.Context) harness.Snapshot {
+	if r.task != nil {
+		return r.taskSnapshot(ctx)
+	}
 	return harness.Snapshot{
 		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
 		Trust: r.trust(ctx), State: r.f.State, Now: r.Clock().UTC().Truncate(time.Microsecond),
@@ -105,7 +108,7 @@ func (r *run) rendered(n int, snap harness.Snapshot, v harness.View) {
 // request puts together what the model gets. Tools come in the order in which
 // they first came to this conversation, so that the provider's cache holds.
 func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
-	req := model.Request{Model: c.Model, System: m.System(), Messages: slices.Clip(r.f.Messages), MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: string(r.conv.ID)}
+	req := model.Request{Model: c.Model, System: m.System(), Messages: slices.Clip(r.f.Messages), MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: r.name()}
 	for _, name := range r.f.Order {
 		if t, ok := m.Tool(name); ok {
 			req.Tools = append(req.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})

@@ -94,6 +94,9 @@ func (r *run) answered(e chat.Event, role chat.Role) bool {
 // each was when heard and is now.
 func (r *run) trust(ctx context.Context) chat.Role {
 	least := chat.Admin
+	if r.task != nil {
+		least = r.task.up.trust(ctx)
+	}
 	for _, v := range r.f.Voices {
 		least = min(least, v.Role)
 		if v.Author.ID != "" && least > chat.Outsider {

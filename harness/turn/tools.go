@@ -46,15 +46,18 @@ type job struct {
 	took time.Duration
 	err  error           // of the tool
 	ran  json.RawMessage // arguments of a guard
+	wait *harness.Wait   // why it stays open
 }
 
 // work runs the calls of a step side by side, serial tools one after the other,
 // and records the results in the order of the calls. A call to what is not in
-// the manifest runs nothing. It says whether a tool panicked.
-func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (panicked bool) {
-	scope := harness.NewScope(snap, r.boxes.opener(m.Sandbox))
+// the manifest runs nothing. It says whether a tool panicked, and until when the
+// calls wait that stay open, nil if there are none.
+func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (panicked bool, wait *harness.Wait) {
+	scope := r.scope(snap, m)
 	kept := &memos{r: r, step: n}
 	scope.Remember(kept)
+	scope.Delegate(r.delegate(m, snap, kept))
 	jobs := make([]*job, len(calls))
 	most := r.mostOf(m, len(calls))
 	var wg sync.WaitGroup
@@ -66,6 +69,9 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 		switch {
 		case !ok:
 			j.end, j.text = record.Refused, fmt.Sprintf("There is no tool %q in this step. Nothing was run.", p.Name)
+			if p.Name == harness.TaskTool && snap.Depth == harness.MaxDepth {
+				j.text = "Error: " + harness.ErrDepth.Error() + ". Nothing was run."
+			}
 			r.log.Warn("tool refused", "turn", r.f.Turn.ID, "step", n, "tool", p.Name)
 		case p.BadArgs != "":
 			j.end, j.text = record.Refused, "The arguments are not a JSON object. Nothing was run; call again with valid JSON."
@@ -86,6 +92,10 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	wg.Wait()
 	kept.end()
 	for _, j := range jobs {
+		if j.wait != nil {
+			wait = sooner(wait, j.wait)
+			continue
+		}
 		if n := len(j.text); n > most {
 			j.text = strings.ToValidUTF8(j.text[:most], "") + fmt.Sprintf("\n[cut here: %d of %d bytes; ask for less at once]", most, n)
 		}
@@ -93,10 +103,16 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
 		r.ended(n, j)
 	}
-	for _, w := range scope.Writes() {
-		r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
+	r.wrote(n, scope, jobs...)
+	return panicked, wait
+}
+
+// sooner is the wait that ends first.
+func sooner(a, b *harness.Wait) *harness.Wait {
+	if a == nil || a.Until.IsZero() || !b.Until.IsZero() && b.Until.Before(a.Until) {
+		return b
 	}
-	return panicked
+	return a
 }
 
 // do runs one call, if the guards let it.
@@ -114,6 +130,7 @@ func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
 	case errors.As(j.err, &p):
 		j.end, j.text = record.Failed, "The tool crashed."
 		r.log.Error("tool panicked", "tool", j.part.Name, "panic", panicText(p.Value), "stack", string(p.Stack))
+	case j.tool.IsDurable() && errors.As(j.err, &j.wait):
 	case errors.Is(j.err, harness.ErrArgs):
 		j.end, j.text = record.Refused, "Error: "+j.err.Error()+". Nothing was run; correct the arguments."
 	case j.err != nil:
@@ -144,6 +161,9 @@ func (r *run) did(p model.Part, n int, end record.End, text string, took time.Du
 
 // ended records the end of a call.
 func (r *run) ended(n int, j *job) {
+	if j.part.Name == harness.TaskTool {
+		r.dropFiles(j.part.CallID)
+	}
 	d := record.Did{
 		Turn: r.f.Turn.ID, Step: n, CallID: j.part.CallID, Tool: j.part.Name, Args: digestArgs(j.part), End: j.end,
 		Text: j.text, Digest: digest([]byte(j.text)), Took: j.took, Ran: j.ran,
