@@ -62,13 +62,15 @@ type Scope struct {
 	values  *values
 	memos   Memos
 	paths   *locks
+	mu      sync.Mutex // guards parts
+	parts   []Part
 	// delegate gives a task to a subagent.
 	delegate func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)
 }
 
 // NewScope makes the scope of a step. open is asked for the step's sandbox.
 func NewScope(s Snapshot, open func(context.Context) (sandbox.Sandbox, error)) *Scope {
-	return &Scope{snap: s, sandbox: open, values: newValues(s.State), memos: &forgetful{values: map[[2]string]json.RawMessage{}}, paths: &locks{by: map[string]*sync.Mutex{}}, delegate: alone}
+	return &Scope{snap: s, sandbox: open, values: newValues(s), memos: &forgetful{values: map[[2]string]json.RawMessage{}}, paths: &locks{by: map[string]*sync.Mutex{}}, delegate: alone}
 }
 
 // alone is the delegate of a scope that is given none.
@@ -87,12 +89,6 @@ func (s *Scope) Writes() []Write {
 	s.values.mu.Lock()
 	defer s.values.mu.Unlock()
 	return slices.Clone(s.values.writes)
-}
-
-func (s *Scope) update(c *Call, name string, f func(json.RawMessage) (json.RawMessage, error)) {
-	if err := s.values.update(c.ID, name, f); err != nil {
-		c.fail(err)
-	}
 }
 
 // locks are mutexes by name.

@@ -29,17 +29,20 @@ type Snapshot struct {
 	Model        string     // of who gave the task, for an agent that declares none; "" outside tasks
 	Thinking     model.Thinking
 	State        map[string]json.RawMessage
-	Now          time.Time // of this step; recorded, so that a render can be repeated
+	Versions     map[string]int  // of the forms of the values in State, without those of version 1
+	Initial      json.RawMessage // the data that the conversation began with, nil for none
+	Now          time.Time       // of this step; recorded, so that a render can be repeated
 }
 
 // A Context is handed to an agent for the time of one render. Its methods are
 // facts; the Use functions declare.
 type Context struct {
-	snap  Snapshot
-	m     Manifest
-	types map[string]reflect.Type // of state names declared so far
-	errs  []error
-	done  bool
+	snap   Snapshot
+	m      Manifest
+	states map[string]form         // by name, declared so far
+	data   map[string]reflect.Type // by name, declared so far
+	errs   []error
+	done   bool
 }
 
 // Thread is where the conversation happens.
@@ -64,7 +67,7 @@ func (c *Context) use(hook string) {
 
 // misuse notes a programmer's mistake; Render reports all of them at once.
 func (c *Context) misuse(hook, format string, args ...any) {
-	c.errs = append(c.errs, fmt.Errorf("%s: %s", hook, fmt.Sprintf(format, args...)))
+	c.errs = append(c.errs, fmt.Errorf("%s: %w", hook, fmt.Errorf(format, args...)))
 }
 
 // A RenderError tells what is wrong with an agent. Every mistake is listed.
@@ -97,7 +100,7 @@ func (e *RenderError) Unwrap() []error { return e.Errs }
 // Render runs the agent once. Misuse of hooks and panics come back as a
 // *RenderError; it never takes the process down.
 func Render(a Agent, s Snapshot) (m Manifest, err error) {
-	c := &Context{snap: s, types: map[string]reflect.Type{}}
+	c := &Context{snap: s, states: map[string]form{}, data: map[string]reflect.Type{}}
 	defer func() {
 		c.done = true
 		if p := recover(); p != nil {

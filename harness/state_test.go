@@ -13,30 +13,6 @@ import (
 	"github.com/heddlehq/heddle/harness"
 )
 
-// State can be written only with a *Call, and a render is handed none:
-//
-//	visits := harness.UseState(c, "visits", 0)
-//	visits.Set(c, 1) // cannot use c (variable of type *harness.Context) as *harness.Call value
-func ExampleState() {
-	agent := func(c *harness.Context) string {
-		harness.UseModel(c, "fast")
-		visits := harness.UseState(c, "visits", 0)
-		harness.UseTool(c, harness.NewTool("count", "Counts a visit.",
-			func(_ context.Context, call *harness.Call, _ struct{}) (string, error) {
-				visits.Update(call, func(n int) int { return n + 1 })
-				return "counted", nil
-			}))
-		return fmt.Sprintf("Visits: %d.", visits.Value)
-	}
-	s := harness.Snapshot{State: map[string]json.RawMessage{"visits": json.RawMessage("41")}}
-	m, _ := harness.Render(agent, s)
-	scope := harness.NewScope(s, nil)
-	count, _ := m.Tool("count")
-	text, _ := count.Run(context.Background(), scope.Call("call_1", "count"), nil)
-	fmt.Println(m.System(), text, string(scope.Writes()[0].Value))
-	// Output: Visits: 41. counted 42
-}
-
 // A state is found by its name: the order of the declarations does not matter.
 func TestStateByNameNotOrder(t *testing.T) {
 	t.Parallel()

@@ -38,9 +38,13 @@ var ErrArgs = errors.New("the arguments do not fit")
 // a JSON form. An error is told to the model as it is, so it must not hold secrets.
 func NewTool[In, Out any](name, doc string, run func(context.Context, *Call, In) (Out, error)) Tool {
 	t := Tool{Name: name, Doc: doc, timeout: DefaultTimeout}
+	if of := reflect.TypeFor[In](); of.Kind() != reflect.Struct {
+		t.err = fmt.Errorf("the arguments are a %s; want a struct", of)
+		return t
+	}
 	s, err := schemaOf(reflect.TypeFor[In]())
 	if err != nil {
-		t.err = err
+		t.err = fmt.Errorf("arguments %w", err)
 		return t
 	}
 	t.Schema = s.text
@@ -133,7 +137,7 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string
 	return r.text, r.err
 }
 
-// schema is the argument schema of one type.
+// schema is what JSON of one type looks like.
 type schema struct {
 	text     json.RawMessage
 	resolved *jsonschema.Resolved
@@ -146,38 +150,41 @@ func schemaOf(t reflect.Type) (*schema, error) {
 	if s, ok := schemas.Load(t); ok {
 		return s.(*schema), nil
 	}
-	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("the arguments are a %s; want a struct", t)
-	}
 	js, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("arguments %s: %w", t, err)
+		return nil, fmt.Errorf("%s: %w", t, err)
 	}
 	resolved, err := js.Resolve(nil)
 	if err != nil {
-		return nil, fmt.Errorf("arguments %s: %w", t, err)
+		return nil, fmt.Errorf("%s: %w", t, err)
 	}
 	text, err := json.Marshal(js)
 	if err != nil {
-		return nil, fmt.Errorf("arguments %s: %w", t, err)
+		return nil, fmt.Errorf("%s: %w", t, err)
 	}
 	s, _ := schemas.LoadOrStore(t, &schema{text: text, resolved: resolved})
 	return s.(*schema), nil
 }
 
+// decode reads arguments; none are an empty object.
 func (s *schema) decode(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	var doc any
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return fmt.Errorf("%w: not JSON", ErrArgs)
-	}
-	if err := s.resolved.Validate(doc); err != nil {
-		return fmt.Errorf("%w: %v", ErrArgs, err)
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("%w: %v", ErrArgs, err)
+	if err := s.fit(raw, into); err != nil {
+		return fmt.Errorf("%w: %w", ErrArgs, err)
 	}
 	return nil
+}
+
+// fit reads JSON that has to look like the schema.
+func (s *schema) fit(raw json.RawMessage, into any) error {
+	var doc any
+	if json.Unmarshal(raw, &doc) != nil {
+		return errors.New("not JSON")
+	}
+	if err := s.resolved.Validate(doc); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
 }

@@ -142,7 +142,12 @@ func summary(b record.Body) string {
 	case record.Did:
 		return fmt.Sprintf("did        %s, %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), b.Text)
 	case record.Wrote:
+		if b.Value == nil {
+			return "wrote      " + b.Name + " deleted"
+		}
 		return fmt.Sprintf("wrote      %s = %s", b.Name, b.Value)
+	case record.Data:
+		return fmt.Sprintf("data       %s = %s", b.Name, b.Value)
 	case record.Folded:
 		return fmt.Sprintf("folded     %d messages by %s (%s, %d to %d tokens): %s", b.Drop, b.Asked, b.Why, b.Before, b.After, b.Summary)
 	case record.Child:

@@ -18,12 +18,14 @@ type Fold struct {
 	Seq      int64                      `json:"seq"` // of the last record applied
 	Messages []model.Message            `json:"messages"`
 	State    map[string]json.RawMessage `json:"state,omitempty"`
-	Voices   []Voice                    `json:"voices,omitempty"` // whose text the model can see
-	View     harness.View               `json:"view"`             // what the model was last told it has
-	Digest   string                     `json:"digest,omitempty"` // of View, "" before the first step
-	Order    []string                   `json:"order,omitempty"`  // tools, as they first came
-	Turn     *Turn                      `json:"turn,omitempty"`   // the one not settled
-	Turns    int                        `json:"turns"`            // settled ones
+	Versions map[string]int             `json:"versions,omitempty"` // of the forms in State, without those of version 1
+	Initial  json.RawMessage            `json:"initial,omitempty"`  // data of the first event
+	Voices   []Voice                    `json:"voices,omitempty"`   // whose text the model can see
+	View     harness.View               `json:"view"`               // what the model was last told it has
+	Digest   string                     `json:"digest,omitempty"`   // of View, "" before the first step
+	Order    []string                   `json:"order,omitempty"`    // tools, as they first came
+	Turn     *Turn                      `json:"turn,omitempty"`     // the one not settled
+	Turns    int                        `json:"turns"`              // settled ones
 	Usage    model.Usage                `json:"usage"`
 	Cost     float64                    `json:"cost,omitempty"`
 	Ended    *Settled                   `json:"ended,omitempty"` // of a task that is over: how
@@ -72,7 +74,7 @@ func (f *Fold) Apply(b Body) {
 	switch b := b.(type) {
 	case Heard:
 		f.heard(b)
-	case Passed, Retried:
+	case Passed, Retried, Data:
 	case Rendered:
 		if b.View != nil {
 			f.View = *b.View
@@ -103,10 +105,7 @@ func (f *Fold) Apply(b Body) {
 	case Did:
 		f.did(b)
 	case Wrote:
-		if f.State == nil {
-			f.State = map[string]json.RawMessage{}
-		}
-		f.State[b.Name] = b.Value
+		f.wrote(b)
 	case Folded:
 		f.folded(b)
 	case Child:
@@ -172,7 +171,31 @@ func (f *Fold) spend(u model.Usage, cost float64) {
 	}
 }
 
+func (f *Fold) wrote(b Wrote) {
+	f.State = put(f.State, b.Name, b.Value, b.Value != nil)
+	f.Versions = put(f.Versions, b.Name, b.Version, b.Value != nil && b.Version > 1)
+}
+
+// put sets or takes away one entry; a map without entries is nil, as it reads back.
+func put[V any](m map[string]V, name string, v V, there bool) map[string]V {
+	if !there {
+		delete(m, name)
+		if len(m) == 0 {
+			return nil
+		}
+		return m
+	}
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[name] = v
+	return m
+}
+
 func (f *Fold) heard(b Heard) {
+	if len(f.Voices) == 0 && f.Initial == nil {
+		f.Initial = b.Event.Data
+	}
 	if f.Turn == nil && b.Turn != "" {
 		f.Turn = &Turn{ID: b.Turn}
 	}
@@ -257,7 +280,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 3
+const checkpointVersion = 4
 
 type checkpoint struct {
 	Version int   `json:"version"`

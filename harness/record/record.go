@@ -128,6 +128,16 @@ type Sent struct {
 
 // Wrote is a change of a state, made by a call.
 type Wrote struct {
+	Turn    string          `json:"turn"`
+	Step    int             `json:"step"`
+	Call    string          `json:"call"`
+	Name    string          `json:"name"`
+	Value   json.RawMessage `json:"value,omitempty"`   // none if the state was deleted
+	Version int             `json:"version,omitempty"` // of the value's form, 0 for the first
+}
+
+// Data is a value for programs that read the conversation, written by a call.
+type Data struct {
 	Turn  string          `json:"turn"`
 	Step  int             `json:"step"`
 	Call  string          `json:"call"`
@@ -197,6 +207,7 @@ func (Memo) kind() string     { return "memo" }
 func (Began) kind() string    { return "began" }
 func (Sent) kind() string     { return "sent" }
 func (Wrote) kind() string    { return "wrote" }
+func (Data) kind() string     { return "data" }
 func (Folded) kind() string   { return "folded" }
 func (Child) kind() string    { return "child" }
 func (Settled) kind() string  { return "settled" }
@@ -212,7 +223,7 @@ func Shown(b Body) bool {
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Settled:
+	case Heard, Passed, Retried, Began, Data, Settled:
 	}
 	return false
 }
@@ -271,6 +282,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Sent](r)
 	case "wrote":
 		return decode[Wrote](r)
+	case "data":
+		return decode[Data](r)
 	case "folded":
 		return decode[Folded](r)
 	case "child":

@@ -27,7 +27,7 @@ func bodies() []record.Body {
 	more := *view
 	more.Model, more.Tools = "strong", append(more.Tools[:1:1], model.Tool{Name: "act", Doc: "Acts.", Schema: json.RawMessage(`{"type":"object"}`)})
 	return []record.Body{
-		record.Heard{Turn: "t1", Event: chat.Event{ID: "E1", Kind: chat.Mention, Topic: "mention", Author: ann, Text: "is 1 < 2?", At: when}, Role: chat.Member},
+		record.Heard{Turn: "t1", Event: chat.Event{ID: "E1", Kind: chat.Mention, Topic: "mention", Author: ann, Text: "is 1 < 2?", At: when, Data: json.RawMessage(`{"case":"<7>"}`)}, Role: chat.Member},
 		record.Rendered{Turn: "t1", Step: 1, Trust: chat.Member, Now: when, Digest: "d1", View: view},
 		record.Retried{Turn: "t1", Step: 1, Try: 1, Fault: model.Limited, Status: 429, Wait: time.Second},
 		record.Said{
@@ -42,6 +42,10 @@ func bodies() []record.Body {
 		record.Did{Turn: "t1", Step: 1, CallID: "call_1", Tool: "look", Args: "a1", End: record.Done, Text: "a <notice> & more", Digest: "x1", Took: time.Millisecond},
 		record.Did{Turn: "t1", Step: 1, CallID: "call_2", Tool: "look", Args: "a2", End: record.Refused, Text: "no", Digest: "x2"},
 		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "n", Value: json.RawMessage(`{"html":"<i>"}`)},
+		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "form", Value: json.RawMessage(`[]`), Version: 3},
+		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "gone", Value: json.RawMessage(`null`)},
+		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "gone"},
+		record.Data{Turn: "t1", Step: 1, Call: "call_1", Name: "progress", Value: json.RawMessage(`{"at":1}`)},
 		record.Heard{Turn: "t1", Event: chat.Event{ID: "E2", Kind: chat.Message, Author: chat.Author{ID: "U2"}, Text: "me too"}, Role: chat.Outsider},
 		record.Told{Turn: "t1", Step: 2, Text: "The model is now strong."},
 		record.Rendered{Turn: "t1", Step: 2, Trust: chat.Outsider, Now: when, Digest: "d2", View: &more},

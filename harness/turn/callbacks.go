@@ -107,12 +107,20 @@ func (r *run) broken(ctx context.Context, err error, reason string) (bool, error
 	return true, r.settle(ctx, record.Broken, reason, lineBroken)
 }
 
-// wrote records the state changes of a scope, but those of calls that stay open:
-// they will be made again.
+// wrote records what the calls of a scope decided, changes of state and data, but
+// not that of calls that stay open: they will decide again.
 func (r *run) wrote(n int, scope *harness.Scope, jobs ...*job) {
+	open := func(call string) bool {
+		return slices.ContainsFunc(jobs, func(j *job) bool { return j.wait != nil && j.part.CallID == call })
+	}
 	for _, w := range scope.Writes() {
-		if !slices.ContainsFunc(jobs, func(j *job) bool { return j.wait != nil && j.part.CallID == w.Call }) {
-			r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value})
+		if !open(w.Call) {
+			r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value, Version: w.Version})
+		}
+	}
+	for _, p := range scope.Parts() {
+		if !open(p.Call) {
+			r.add(record.Data{Turn: r.f.Turn.ID, Step: n, Call: p.Call, Name: p.Name, Value: p.Value})
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (r *run) snapshot(ctx context.Context) harness.Snapshot {
 	}
 	return harness.Snapshot{
 		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
-		Trust: r.trust(ctx), State: r.f.State, Now: r.Clock().UTC().Truncate(time.Microsecond),
+		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Initial: r.f.Initial, Now: r.Clock().UTC().Truncate(time.Microsecond),
 	}
 }
 
