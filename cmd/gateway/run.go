@@ -95,7 +95,7 @@ func (p *parts) engine(log state.Log, logger *slog.Logger) (*turn.Engine, error)
 	roles := dispatch.NewRoles(p.channels, time.Now, logger)
 	e, err := turn.New(turn.Options{
 		Log: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk,
-		Compose: dispatch.Compose(p.channels), Clock: time.Now, Logger: logger,
+		Compose: dispatch.Compose(p.channels), Clock: time.Now, Logger: logger, Version: versionText(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSettings, err)

@@ -33,6 +33,10 @@ type Fold struct {
 	// tokens, as the provider counted at the last answer; 0 if it did not.
 	Counted   int `json:"counted,omitempty"`
 	CountedTo int `json:"counted_to,omitempty"`
+	// Chain is the digest of the log so far, see Link.
+	Chain string `json:"chain,omitempty"`
+	// Version is of the code that made the last manifest.
+	Version string `json:"version,omitempty"`
 }
 
 // A Voice is an author and the weakest role that was seen of them.
@@ -63,18 +67,26 @@ func (f *Fold) Add(records []state.Record) error {
 		if err != nil {
 			return err
 		}
-		f.Apply(b)
+		f.Append(r, b)
 	}
 	return nil
 }
 
-// Apply adds the next entry.
+// Append adds the next entry and the record that holds it.
+func (f *Fold) Append(r state.Record, b Body) {
+	f.Chain = Link(f.Chain, r)
+	f.Apply(b)
+}
+
+// Apply adds the next entry without its record: the chain stays.
 func (f *Fold) Apply(b Body) {
 	f.Seq++
 	switch b := b.(type) {
 	case Heard:
 		f.heard(b)
-	case Passed, Retried, Data:
+	case Passed, Data:
+	case Retried:
+		f.spend(b.Usage, b.Cost)
 	case Rendered:
 		if b.View != nil {
 			f.View = *b.View
@@ -85,6 +97,9 @@ func (f *Fold) Apply(b Body) {
 			}
 		}
 		f.Digest = b.Digest
+		if b.Version != "" {
+			f.Version = b.Version
+		}
 	case Told:
 		f.say(model.User, model.Part{Kind: model.Text, Text: Notice(b.Text)})
 	case Began:
@@ -160,6 +175,8 @@ func (f *Fold) Spend(b Body) {
 	case Said:
 		f.spend(b.Usage, b.Cost)
 	case Folded:
+		f.spend(b.Usage, b.Cost)
+	case Retried:
 		f.spend(b.Usage, b.Cost)
 	}
 }
@@ -280,7 +297,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 4
+const checkpointVersion = 5
 
 type checkpoint struct {
 	Version int   `json:"version"`

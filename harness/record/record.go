@@ -40,6 +40,8 @@ type Rendered struct {
 	Now    time.Time     `json:"now"`
 	Digest string        `json:"digest"`
 	View   *harness.View `json:"view,omitempty"` // when the digest differs from the last one
+	// Version is of the code, when it differs from the last one.
+	Version string `json:"version,omitempty"`
 }
 
 // Told is an announcement: the harness tells the model what has changed.
@@ -58,7 +60,11 @@ type Retried struct {
 	Status int           `json:"status,omitempty"`
 	Code   string        `json:"code,omitempty"`
 	Wait   time.Duration `json:"wait_ns"`
-	Next   string        `json:"next,omitempty"` // the fallback that is asked instead, "provider/model"
+	Next   string        `json:"next,omitempty"`    // the fallback that is asked instead, "provider/model"
+	Asked  string        `json:"asked,omitempty"`   // the model that failed, "provider/model"
+	Took   time.Duration `json:"took_ns,omitempty"` // of the try that failed
+	Usage  model.Usage   `json:"usage,omitzero"`    // what it used all the same
+	Cost   float64       `json:"cost,omitempty"`    // US dollars
 }
 
 // Said is the answer of a model call.
@@ -70,7 +76,8 @@ type Said struct {
 	Asked    string          `json:"asked"`    // provider/model
 	Answered string          `json:"answered"` // the model as the provider names it
 	ID       string          `json:"id,omitempty"`
-	Prompt   string          `json:"prompt"` // digest of the system text
+	Prompt   string          `json:"prompt"`            // digest of the system text
+	Request  string          `json:"request,omitempty"` // digest of what was asked, see turn.Engine.Replay
 	Usage    model.Usage     `json:"usage"`
 	Cost     float64         `json:"cost,omitempty"` // US dollars
 	Took     time.Duration   `json:"took_ns"`
@@ -183,6 +190,7 @@ type Settled struct {
 	Usage   model.Usage `json:"usage"`
 	Cost    float64     `json:"cost,omitempty"`
 	Answer  string      `json:"answer,omitempty"` // of a task: what its giver is told
+	Chain   string      `json:"chain,omitempty"`  // of the log before this record, see Link
 }
 
 // An Outcome is how a turn ended.

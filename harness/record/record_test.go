@@ -28,10 +28,18 @@ func bodies() []record.Body {
 	more.Model, more.Tools = "strong", append(more.Tools[:1:1], model.Tool{Name: "act", Doc: "Acts.", Schema: json.RawMessage(`{"type":"object"}`)})
 	return []record.Body{
 		record.Heard{Turn: "t1", Event: chat.Event{ID: "E1", Kind: chat.Mention, Topic: "mention", Author: ann, Text: "is 1 < 2?", At: when, Data: json.RawMessage(`{"case":"<7>"}`)}, Role: chat.Member},
-		record.Rendered{Turn: "t1", Step: 1, Trust: chat.Member, Now: when, Digest: "d1", View: view},
-		record.Retried{Turn: "t1", Step: 1, Try: 1, Fault: model.Limited, Status: 429, Wait: time.Second},
+		record.Rendered{Turn: "t1", Step: 1, Trust: chat.Member, Now: when, Digest: "d1", View: view, Version: "v0.1.0"},
+		record.Began{Turn: "t1", Hooks: []string{"greet"}},
+		record.Retried{
+			Turn: "t1", Step: 1, Try: 1, Fault: model.Limited, Status: 429, Wait: time.Second,
+			Asked: "scripted/m", Took: time.Millisecond, Usage: model.Usage{In: 1}, Cost: 0.5,
+		},
+		record.Folded{
+			Turn: "t1", Step: 1, Why: "threshold", Drop: 1, Summary: "## Goal", Before: 9, After: 3, Asked: "scripted/m",
+			Usage: model.Usage{In: 3}, Cost: 0.5, Took: time.Second,
+		},
 		record.Said{
-			Turn: "t1", Step: 1, Stop: model.StopTools, Asked: "scripted/m", Answered: "m-1", ID: "r1", Prompt: "p1",
+			Turn: "t1", Step: 1, Stop: model.StopTools, Asked: "scripted/m", Answered: "m-1", ID: "r1", Prompt: "p1", Request: "q1",
 			Parts: []model.Part{
 				{Kind: model.Reasoning, Text: "hm", Opaque: json.RawMessage(`{"sig":"<&>"}`), From: "scripted/m"},
 				{Kind: model.Call, CallID: "call_1", Name: "look", Args: json.RawMessage(`{"at":"<b>"}`)},
@@ -39,6 +47,7 @@ func bodies() []record.Body {
 			},
 			Usage: model.Usage{In: 10, Out: 5, Cached: 4}, Cost: 0.25, Took: time.Second, Raw: json.RawMessage(`{"id":"r1"}`),
 		},
+		record.Memo{Turn: "t1", Step: 1, Call: "call_1", Name: "build", Value: json.RawMessage(`"<ok>"`)},
 		record.Did{Turn: "t1", Step: 1, CallID: "call_1", Tool: "look", Args: "a1", End: record.Done, Text: "a <notice> & more", Digest: "x1", Took: time.Millisecond},
 		record.Did{Turn: "t1", Step: 1, CallID: "call_2", Tool: "look", Args: "a2", End: record.Refused, Text: "no", Digest: "x2"},
 		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "n", Value: json.RawMessage(`{"html":"<i>"}`)},
@@ -50,13 +59,25 @@ func bodies() []record.Body {
 		record.Told{Turn: "t1", Step: 2, Text: "The model is now strong."},
 		record.Rendered{Turn: "t1", Step: 2, Trust: chat.Outsider, Now: when, Digest: "d2", View: &more},
 		record.Said{Turn: "t1", Step: 2, Stop: model.StopEnd, Parts: []model.Part{{Kind: model.Text, Text: "Yes."}}, Usage: model.Usage{In: 20, Out: 1}},
+		record.Sent{Turn: "t1", Step: 2, Hook: "review", Text: "Say more."},
 		record.Settled{Turn: "t1", Outcome: record.Answered, Steps: 2, Posts: 1, Attempt: 1, Usage: model.Usage{In: 30, Out: 6, Cached: 4}, Cost: 0.25},
 		record.Passed{Event: "E3", Author: chat.Author{ID: "U3"}, Reason: "role below talk"},
 		record.Heard{Event: chat.Event{ID: "E4", Kind: chat.Edited, Ref: "1", Author: ann, Text: "is 2 < 1?"}, Role: chat.Member},
 		record.Heard{Turn: "t2", Event: chat.Event{ID: "E5", Kind: chat.Message, Author: ann, Text: "again"}, Role: chat.Admin},
 		record.Rendered{Turn: "t2", Step: 1, Trust: chat.Outsider, Now: when, Digest: "d2"},
 		record.Said{Turn: "t2", Step: 1, Stop: model.StopTools, Parts: []model.Part{{Kind: model.Call, CallID: "call_3", Name: "act", Args: json.RawMessage(`{}`)}}},
+		child(record.Heard{Turn: "t2/call_3", Event: chat.Event{ID: "E5/call_3", Kind: chat.Notice, Text: "do it"}, Role: chat.Member}),
+		child(record.Said{Turn: "t2/call_3", Step: 1, Stop: model.StopEnd, Parts: []model.Part{{Kind: model.Text, Text: "Done."}}, Usage: model.Usage{In: 2}, Cost: 0.5}),
 	}
+}
+
+// child is an entry of the task that the call call_3 gave.
+func child(b record.Body) record.Body {
+	in, err := record.Encode(b)
+	if err != nil {
+		panic(err)
+	}
+	return record.Child{Task: []string{"call_3"}, Kind: in.Kind, Data: in.Data, Body: b}
 }
 
 // log encodes a conversation as a store gives it back.

@@ -22,7 +22,7 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// Options is what an engine works with. All but Limits must be set.
+// Options is what an engine works with. All but Version and Limits must be set.
 type Options struct {
 	Log       state.Log
 	Agents    map[string]harness.Agent
@@ -33,6 +33,7 @@ type Options struct {
 	Compose   func(t chat.Thread, markdown string) []string                              // texts of the posts, see channels.Sender
 	Clock     func() time.Time
 	Logger    *slog.Logger
+	Version   string // of the code, for the log
 	Limits    Limits
 }
 
@@ -242,7 +243,11 @@ func (r *run) add(b record.Body) {
 		return
 	}
 	r.batch.Records = append(r.batch.Records, rec)
-	r.f.Apply(b)
+	if r.task == nil {
+		r.f.Append(rec, b)
+	} else {
+		r.f.Apply(b) // the chain is the conversation's
+	}
 }
 
 // commit makes true what was added since the last commit.

@@ -58,7 +58,7 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 	}
 	r.add(record.Settled{
 		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(r.batch.Posts),
-		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost,
+		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost, Chain: r.f.Chain,
 	})
 	posts := len(r.batch.Posts)
 	if err := r.release(ctx, time.Time{}); err != nil {
@@ -69,6 +69,6 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 		took = r.Clock().Sub(t.Event.At)
 	}
 	r.log.Info("turn settled", "turn", t.ID, "event", t.Event.ID, "outcome", string(o), "reason", reason,
-		"steps", t.Step, "posts", posts, "cost", t.Cost, "took", took.Round(time.Millisecond))
+		"steps", t.Step, "posts", posts, "cost", t.Cost, "took", took.Round(time.Millisecond), "chain", r.f.Chain)
 	return nil
 }

@@ -94,15 +94,17 @@ func (r *run) logRender(err error) {
 
 // rendered records the manifest and, if it differs from what the model knows, tells it.
 func (r *run) rendered(n int, snap harness.Snapshot, v harness.View) {
-	turn, d := r.f.Turn.ID, v.Digest()
-	if d == r.f.Digest {
-		r.add(record.Rendered{Turn: turn, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: d})
-		return
+	rec := record.Rendered{Turn: r.f.Turn.ID, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: v.Digest()}
+	if r.Version != r.f.Version {
+		rec.Version = r.Version
 	}
-	if text := announce(r.f, v); text != "" {
-		r.add(record.Told{Turn: turn, Step: n, Text: text})
+	if rec.Digest != r.f.Digest {
+		rec.View = &v
+		if text := announce(r.f, v); text != "" {
+			r.add(record.Told{Turn: rec.Turn, Step: n, Text: text})
+		}
 	}
-	r.add(record.Rendered{Turn: turn, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: d, View: &v})
+	r.add(rec)
 }
 
 // request puts together what the model gets. Tools come in the order in which
@@ -128,7 +130,7 @@ func (r *run) reach(ctx context.Context, n int, m *harness.Manifest, chain []mod
 		}
 		next := chain[i+1].Full()
 		r.log.Warn("another model is asked", "turn", r.f.Turn.ID, "step", n, "err", me, "next", next)
-		r.add(record.Retried{Turn: r.f.Turn.ID, Step: n, Fault: me.Fault, Status: me.Status, Code: me.Code, Next: next})
+		r.add(record.Retried{Turn: r.f.Turn.ID, Step: n, Fault: me.Fault, Status: me.Status, Code: me.Code, Next: next, Asked: c.Full()})
 	}
 	return resp, c, took, err
 }
@@ -179,7 +181,10 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request)
 			return resp, 0, me
 		}
 		r.log.Warn("model call failed", "turn", r.f.Turn.ID, "step", n, "err", me, "wait", wait)
-		r.add(record.Retried{Turn: r.f.Turn.ID, Step: n, Try: try, Fault: me.Fault, Status: me.Status, Code: me.Code, Wait: wait})
+		r.add(record.Retried{
+			Turn: r.f.Turn.ID, Step: n, Try: try, Fault: me.Fault, Status: me.Status, Code: me.Code, Wait: wait,
+			Asked: c.Full(), Took: r.Clock().Sub(began), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage),
+		})
 		if err := sleep(ctx, wait); err != nil {
 			return resp, 0, err
 		}
@@ -243,7 +248,7 @@ func (r *run) failed(ctx context.Context, err error) (bool, error) {
 func (r *run) said(n int, m *harness.Manifest, c model.Choice, resp model.Response, took time.Duration) []model.Part {
 	r.add(record.Said{
 		Turn: r.f.Turn.ID, Step: n, Parts: resp.Parts, Stop: resp.Stop, Asked: c.Full(), Answered: resp.Model, ID: resp.ID,
-		Prompt: digest([]byte(m.System())), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
+		Prompt: digest([]byte(m.System())), Request: asked(r.request(m, c)), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
 	})
 	var calls []model.Part
 	for _, p := range resp.Parts {

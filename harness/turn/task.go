@@ -190,6 +190,7 @@ func (r *run) wrap(path []string, rec state.Record) error {
 		up.f.Spend(b)
 	}
 	up.f.Spend(b)
+	up.f.Chain = record.Link(up.f.Chain, out)
 	up.batch.Records = append(up.batch.Records, out)
 	return nil
 }
