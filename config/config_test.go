@@ -389,6 +389,21 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// What stands in the file itself under the name of a secret is not shown either.
+func TestRedactKeysOfTheFile(t *testing.T) {
+	t.Parallel()
+	s := open(t, "servers:\n  docs:\n    headers: {Authorization: Bearer tell-nobody, X-Api-Key: hush-hush, Accept: text/plain}\n    monkey: {a: banana}\n", nil)
+	var into map[string]map[string]map[string]string
+	if !s.Section("servers", &into) || s.Err() != nil {
+		t.Fatal(s.Err())
+	}
+	var out bytes.Buffer
+	slog.New(slog.NewTextHandler(s.Redact(&out), nil)).Info("sent Bearer tell-nobody", "b", "tell-nobody", "c", "hush-hush", "d", "text/plain", "e", "banana")
+	if text := out.String(); strings.Contains(text, "nobody") || strings.Contains(text, "hush") || !strings.Contains(text, "text/plain") || !strings.Contains(text, "banana") {
+		t.Errorf("logged %s", text)
+	}
+}
+
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

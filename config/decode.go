@@ -120,6 +120,10 @@ func (s *Settings) decodeScalar(n ast.Node, written string, v reflect.Value, pat
 		s.Refuse(path, err.Error(), kind(v.Type()))
 		return
 	}
+	if secretKey.MatchString(path) {
+		s.hide(text)
+		s.hide(text[strings.LastIndexByte(text, ' ')+1:]) // behind "Bearer"
+	}
 	if v.Kind() == reflect.Slice && !isText(v.Type()) { // a list of one
 		list := reflect.MakeSlice(v.Type(), 1, 1)
 		s.set(n, written, text, list.Index(0), path)

@@ -32,6 +32,10 @@ func secretName(name string) bool {
 	})
 }
 
+// secretKey matches the path of a key of the file whose value is a secret: of an
+// environment, of headers, of a log-in.
+var secretKey = regexp.MustCompile(`(?i)[._-](key|token|secret|password|authorization|cookie)$`)
+
 // minSecretBytes keeps a redactor from blotting out words.
 const minSecretBytes = 4
 
