@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -53,13 +54,21 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (R
 
 // runner is what the harness runs for a tool.
 func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMessage) (string, error) {
-	return func(ctx context.Context, _ *harness.Call, args json.RawMessage) (string, error) {
+	return func(ctx context.Context, call *harness.Call, args json.RawMessage) (text string, err error) {
+		defer s.audit(call, t.name, time.Now(), &err)
 		if now := s.latest().find(t.def.Name); now == nil || now.digest != t.digest {
 			return "", fmt.Errorf("mcp server %q no longer offers this tool as it was declared; nothing was run", s.name)
 		}
 		r, err := s.call(ctx, t, args)
 		return r.Text, tell(err)
 	}
+}
+
+// audit logs a call: who caused it, where, and whether it failed; what it was
+// about is in the conversation.
+func (s *Server) audit(call *harness.Call, tool string, began time.Time, err *error) {
+	s.log.Info("mcp tool called", "tool", tool, "thread", call.Thread().Key(), "author", call.Event().Author.ID,
+		"call", call.ID, "failed", *err != nil, "took", time.Since(began))
 }
 
 func (s *Server) call(ctx context.Context, t *tool, args json.RawMessage) (Result, error) {

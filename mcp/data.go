@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -158,12 +159,13 @@ func (s *Server) resourcesTool() harness.Tool {
 		URI string `json:"uri,omitempty" jsonschema:"what to read, from the list; without it the list is returned"`
 	}
 	doc := fmt.Sprintf("Lists what the MCP server %q has to read, or reads one of it.", s.name)
-	return harness.NewTool("mcp__"+s.name+"__"+toolResources, doc, func(ctx context.Context, _ *harness.Call, a in) (string, error) {
+	return harness.NewTool("mcp__"+s.name+"__"+toolResources, doc, func(ctx context.Context, call *harness.Call, a in) (text string, err error) {
+		defer s.audit(call, "mcp__"+s.name+"__"+toolResources, time.Now(), &err)
 		if a.URI == "" {
 			list, err := s.Resources(ctx)
 			return lines(list), tell(err)
 		}
-		text, err := s.Read(ctx, a.URI)
+		text, err = s.Read(ctx, a.URI)
 		return text, tell(err)
 	}).Timeout(s.settings.timeout()).Quiet()
 }
@@ -174,12 +176,13 @@ func (s *Server) promptsTool() harness.Tool {
 		Args map[string]string `json:"args,omitempty" jsonschema:"the prompt's arguments by name"`
 	}
 	doc := fmt.Sprintf("Lists the prompts of the MCP server %q, or makes the text of one.", s.name)
-	return harness.NewTool("mcp__"+s.name+"__"+toolPrompts, doc, func(ctx context.Context, _ *harness.Call, a in) (string, error) {
+	return harness.NewTool("mcp__"+s.name+"__"+toolPrompts, doc, func(ctx context.Context, call *harness.Call, a in) (text string, err error) {
+		defer s.audit(call, "mcp__"+s.name+"__"+toolPrompts, time.Now(), &err)
 		if a.Name == "" {
 			list, err := s.Prompts(ctx)
 			return lines(list), tell(err)
 		}
-		text, err := s.Prompt(ctx, a.Name, a.Args)
+		text, err = s.Prompt(ctx, a.Name, a.Args)
 		return text, tell(err)
 	}).Timeout(s.settings.timeout()).Quiet()
 }

@@ -60,6 +60,7 @@ type pace struct {
 	least, most time.Duration // between two attempts to connect
 	gap         time.Duration // between two readings of the lists
 	grace       time.Duration // for a connection or a process to end by itself
+	optional    time.Duration // most that opening waits for an optional server
 }
 
 func (o *Options) fill() {
@@ -76,7 +77,7 @@ func (o *Options) fill() {
 		o.Tokens = &memory{}
 	}
 	if o.pace == (pace{}) {
-		o.pace = pace{least: time.Second, most: time.Minute, gap: 10 * time.Second, grace: 2 * time.Second}
+		o.pace = pace{least: time.Second, most: time.Minute, gap: 10 * time.Second, grace: 2 * time.Second, optional: 3 * time.Second}
 	}
 }
 
@@ -88,9 +89,10 @@ type Servers struct {
 }
 
 // Open connects to all servers side by side and returns when each has been
-// tried once. It fails if the settings are wrong or a server that is not
-// optional cannot be reached; optional ones are tried again in the background,
-// as is every server whose connection is lost later. ctx is for opening only.
+// tried once; the optional ones are waited for a few seconds only. It fails if
+// the settings are wrong or a server that is not optional cannot be reached;
+// optional ones are tried again in the background, as is every server whose
+// connection is lost later. ctx is for opening only.
 func Open(ctx context.Context, o Options) (*Servers, error) {
 	o.fill()
 	var errs []error
@@ -102,35 +104,47 @@ func Open(ctx context.Context, o Options) (*Servers, error) {
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // the connections outlive opening
 	s := &Servers{all: map[string]*Server{}, stop: stop}
-	tried := make(chan error, len(o.Servers))
+	tried := make(chan attempt, len(o.Servers))
+	waited := map[string]bool{} // who has not been tried yet; true for those that are needed
 	for name, settings := range o.Servers {
 		server := newServer(name, settings, o)
 		s.all[name] = server
-		s.wg.Go(func() {
-			server.run(run, func(err error) {
-				if err != nil && !settings.Optional {
-					tried <- &openError{name, err}
-					return
-				}
-				tried <- nil
-			})
-		})
+		waited[name] = !settings.Optional
+		s.wg.Go(func() { server.run(run, func(err error) { tried <- attempt{name, err} }) })
 	}
-	errs = nil
-	for range o.Servers {
-		select {
-		case err := <-tried:
-			errs = append(errs, err)
-		case <-ctx.Done():
-			s.Close()
-			return nil, fmt.Errorf("open mcp servers: %w", context.Cause(ctx))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := wait(ctx, o, waited, tried); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// An attempt is how the first connection to a server went.
+type attempt struct {
+	server string
+	err    error
+}
+
+// wait waits until the servers that are needed have been tried, and for the
+// optional ones as long as that is worth it.
+func wait(ctx context.Context, o Options, needed map[string]bool, tried <-chan attempt) error {
+	late := time.NewTimer(o.pace.optional)
+	defer late.Stop()
+	var errs []error
+	for len(needed) > 0 {
+		select {
+		case a := <-tried:
+			if a.err != nil && needed[a.server] {
+				errs = append(errs, &openError{a.server, a.err})
+			}
+			delete(needed, a.server)
+		case <-late.C:
+			maps.DeleteFunc(needed, func(_ string, must bool) bool { return !must })
+		case <-ctx.Done():
+			return fmt.Errorf("open mcp servers: %w", context.Cause(ctx))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Close ends all calls, connections and processes and waits for them.

@@ -189,7 +189,7 @@ func at(url string) Settings { return Settings{URL: url, NewTools: true, TrustHi
 func hurry(servers map[string]Settings) Options {
 	return Options{
 		Servers: servers, Connect: 5 * time.Second,
-		pace: pace{least: 10 * time.Millisecond, most: 100 * time.Millisecond, gap: 10 * time.Millisecond, grace: 300 * time.Millisecond},
+		pace: pace{least: 10 * time.Millisecond, most: 100 * time.Millisecond, gap: 10 * time.Millisecond, grace: 300 * time.Millisecond, optional: 3 * time.Second},
 	}
 }
 
