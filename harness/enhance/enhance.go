@@ -22,8 +22,9 @@ type Rung struct {
 	Tools     []harness.Tool
 	Skills    []harness.Skill
 	Subagents []harness.Subagent
-	Who       chat.Role     // least role of everybody in the thread, at the climb and at each step
-	For       time.Duration // how long a climb lasts, 0 for as long as the conversation
+	Use       []func(*harness.Context) // hooks that declare more, such as the tools of a server
+	Who       chat.Role                // least role of everybody in the thread, at the climb and at each step
+	For       time.Duration            // how long a climb lasts, 0 for as long as the conversation
 }
 
 // An Unlock is the record of a climb.
@@ -42,7 +43,7 @@ type Unlock struct {
 const StateName = "enhance"
 
 // Use declares the model and the sandbox of the highest rung that is unlocked,
-// and the tools, skills and subagents of it and the rungs below. While there
+// and the tools, skills, subagents and hooks of it and the rungs below. While there
 // is a next rung that everybody in the thread may use, it mounts the tool
 // enhance. It returns the level, 0 for the first rung.
 func Use(c *harness.Context, rungs ...Rung) int {
@@ -57,6 +58,9 @@ func Use(c *harness.Context, rungs ...Rung) int {
 		}
 		for _, s := range r.Subagents {
 			harness.UseSubagent(c, s)
+		}
+		for _, use := range r.Use {
+			use(c)
 		}
 		if i == level {
 			harness.UseModel(c, r.Model)
