@@ -166,12 +166,15 @@ func (d *demo) parts(s *config.Settings, api string, provider model.Provider, na
 		return parts{}, err
 	}
 	f := fileSettings{}
-	p := parts{channels: []channels.Channel{ch}, models: n, talk: chat.Member, sandboxes: map[string]sandbox.Provider{}}
+	p := parts{
+		channels: []channels.Channel{ch}, models: n, talk: chat.Member, sandboxes: map[string]sandbox.Provider{},
+		offer: &offer{servers: &remotes{}},
+	}
 	for _, setup := range sandboxSetups {
 		b := setup()
 		p.sandboxes[b.Name()] = b
 	}
-	p.agents, p.routes = f.agentsOf(s, n, p.sandboxes), f.routesOf(s)
+	p.agents, p.routes = f.agentsOf(s, n, p.sandboxes, p.offer), f.routesOf(s)
 	return p, nil
 }
 

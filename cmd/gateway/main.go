@@ -58,6 +58,8 @@ type cli struct {
 	Check         checkCmd         `cmd:"" help:"Explain the settings in force and say what is wrong with them."`
 	Demo          demoCmd          `cmd:"" help:"Show it all with a make-believe Slack; needs no key and no server."`
 	Conversations conversationsCmd `cmd:"" help:"Look at conversations in the store, also beside a running gateway."`
+	Skills        skillsCmd        `cmd:"" help:"Look at skills and pin them."`
+	MCP           mcpCmd           `cmd:"" name:"mcp" help:"Look at MCP servers and pin their tools."`
 	Version       versionCmd       `cmd:"" help:"Print the version."`
 }
 
@@ -95,7 +97,7 @@ func report(w io.Writer, err error) int {
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, errSettings), errors.Is(err, state.ErrNewer):
 		return exitSettings
-	case errors.Is(err, state.ErrLocked), errors.Is(err, errTaken), errors.Is(err, dispatch.ErrDrainTimeout):
+	case errors.Is(err, state.ErrLocked), errors.Is(err, errTaken), errors.Is(err, errAway), errors.Is(err, dispatch.ErrDrainTimeout):
 		return exitTryAgain
 	}
 	return exitFailed
@@ -103,6 +105,9 @@ func report(w io.Writer, err error) int {
 
 // errSettings marks what only an operator's change of settings can mend.
 var errSettings = errors.New("settings are wrong")
+
+// errAway marks a server that is needed and was not reached.
+var errAway = errors.New("not reached")
 
 type versionCmd struct{}
 

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/mcp"
 )
 
 // block returns the fenced block of a Markdown file that begins with a text.
@@ -60,6 +63,67 @@ func TestReadmeSettings(t *testing.T) {
 	}
 	if len(p.channels) != 1 || len(p.agents) != 1 || len(p.routes) != 1 {
 		t.Errorf("%d channels, %d agents, %d routes; want one of each", len(p.channels), len(p.agents), len(p.routes))
+	}
+}
+
+// TestGuides checks that the settings of the guides are accepted as they stand
+// there, and that the commands they name exist.
+func TestGuides(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vars := map[string]string{"SLACK_BOT_TOKEN": "xoxb-1-2-abc", "SLACK_SIGNING_SECRET": "abc-1-2", "OPENAI_API_KEY": "sk-1-2-abc", "DOCS_TOKEN": "abc-1-2"}
+	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+
+	write("gateway.yaml", block(t, "../../docs/skills.md", "yaml", "agents:"))
+	write("skills/release-notes/SKILL.md", block(t, "../../docs/skills.md", "markdown", "---"))
+	write("skills/release-notes/references/form.md", "One line each.")
+	write("skills/deploying/SKILL.md", "---\nname: deploying\ndescription: Deploys.\n---\nDeploy.\n")
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	e := env{lookup: lookup, stdout: null, stderr: null}
+	config := "--config=" + filepath.Join(dir, "gateway.yaml")
+	for _, args := range [][]string{{"skills", "lock"}, {"skills", "check"}, {"check"}} {
+		if code := Main(t.Context(), append([]string{config}, args...), e); code != exitOK {
+			t.Errorf("%v: exit code %d", args, code)
+		}
+	}
+
+	write("gateway.yaml", block(t, "../../docs/mcp.md", "yaml", "agents:"))
+	if code := Main(t.Context(), []string{config, "check"}, e); code != exitSettings {
+		t.Errorf("servers that are not pinned: exit code %d", code)
+	}
+	if err := (mcp.Lock{"docs": {}, "tickets": {}}).Write(filepath.Join(dir, mcp.LockName)); err != nil {
+		t.Fatal(err)
+	}
+	if code := Main(t.Context(), []string{config, "check"}, e); code != exitOK {
+		t.Errorf("the settings of docs/mcp.md: exit code %d", code)
+	}
+
+	named := regexp.MustCompile(`gateway ((?:skills|mcp|secrets) [a-z]+)`)
+	for _, file := range []string{"../../docs/skills.md", "../../docs/mcp.md"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := named.FindAllStringSubmatch(string(b), -1)
+		if found == nil {
+			t.Errorf("%s names no command", file)
+		}
+		for _, m := range found {
+			if code := Main(t.Context(), append(strings.Fields(m[1]), "--help"), e); code != exitOK {
+				t.Errorf("%s names %q, which does not exist", file, m[0])
+			}
+		}
 	}
 }
 

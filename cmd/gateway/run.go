@@ -36,7 +36,8 @@ type parts struct {
 	access    slackAccess
 	sandboxes map[string]sandbox.Provider
 	names     map[string]string // of models, for showing
-	level     slog.Level        // of the log
+	offer     *offer
+	level     slog.Level // of the log
 }
 
 // partsOf reads all settings; what is wrong or odd is noted in them.
@@ -67,7 +68,8 @@ func partsOf(s *config.Settings) parts {
 		b := setup()
 		p.sandboxes[b.Name()] = b
 	}
-	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes), f.models
+	p.offer = offerOf(s, &f)
+	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes, p.offer), f.models
 	p.routes = f.routesOf(s)
 	p.odd(s)
 	return p
@@ -143,12 +145,16 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	for _, w := range s.Warnings() {
+		logger.Warn("setting is odd", "setting", w)
+	}
+	if err := p.offer.servers.open(ctx, logger); err != nil {
+		return err
+	}
+	defer p.offer.servers.close()
 	engine, err := p.engine(st, logger)
 	if err != nil {
 		return err
-	}
-	for _, w := range s.Warnings() {
-		logger.Warn("setting is odd", "setting", w)
 	}
 	if err := identify(ctx, p.channels, logger); err != nil {
 		return err

@@ -16,6 +16,9 @@ func TestMain(m *testing.M) {
 	if virtual.IsWorker(os.Args) {
 		os.Exit(virtual.Worker(os.Stdin, os.Stdout))
 	}
+	if playMCP() {
+		return
+	}
 	os.Exit(run(m))
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/heddlehq/heddle/dispatch"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/enhance"
+	"github.com/heddlehq/heddle/harness/skill"
+	"github.com/heddlehq/heddle/mcp"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/sandbox"
 )
@@ -34,6 +36,8 @@ type agentSettings struct {
 	Prompt string         `yaml:"prompt" doc:"The instructions: a text, or a file if it ends in .md or .txt (relative to the settings file)."`
 	Model  string         `yaml:"model" doc:"The model of an agent without a ladder."`
 	Ladder []rungSettings `yaml:"ladder" doc:"The levels of enhance, the lowest first."`
+	Skills []string       `yaml:"skills" doc:"Skills that it may read, on every level."`
+	MCP    []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has, on every level."`
 }
 
 type rungSettings struct {
@@ -41,6 +45,8 @@ type rungSettings struct {
 	Model   string        `yaml:"model" doc:"A name from models, or provider/model."`
 	Sandbox string        `yaml:"sandbox" doc:"The kind of sandbox: virtual."`
 	Who     chat.Role     `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
+	Skills  []string      `yaml:"skills" doc:"Skills that it may read from this level on."`
+	MCP     []string      `yaml:"mcp" doc:"Names from mcp: servers whose tools it has from this level on."`
 	For     time.Duration `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
 	Approve bool          `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`
 }
@@ -81,6 +87,8 @@ type fileSettings struct {
 	agents  map[string]agentSettings
 	routes  []routeSettings
 	access  accessSettings
+	skills  skillSettings
+	mcp     map[string]mcp.Settings
 }
 
 // readFile decodes every section and fills in the defaults.
@@ -92,6 +100,9 @@ func readFile(s *config.Settings) fileSettings {
 	s.Section("agents", &f.agents)
 	s.Section("routes", &f.routes)
 	s.Section("access", &f.access)
+	f.skills = skillSettings{Dir: "skills", Lock: skill.LockName}
+	s.Section("skills", &f.skills)
+	s.Section("mcp", &f.mcp)
 	return f
 }
 
@@ -152,7 +163,7 @@ func set[T comparable](v *T, to T) {
 }
 
 // agentsOf makes the agents, one called assistant if none is set.
-func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxes map[string]sandbox.Provider) map[string]harness.Agent {
+func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxes map[string]sandbox.Provider, o *offer) map[string]harness.Agent {
 	if len(f.agents) == 0 {
 		f.agents = map[string]agentSettings{"assistant": {Ladder: []rungSettings{
 			{Name: "quick answers", Model: "fast"},
@@ -162,7 +173,7 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 	out := map[string]harness.Agent{}
 	for name, a := range f.agents {
 		path := "agents." + name
-		o := assistant.Options{Prompt: prompt(s, path, a.Prompt)}
+		ao := assistant.Options{Prompt: prompt(s, path, a.Prompt)}
 		switch {
 		case a.Model != "" && len(a.Ladder) > 0:
 			s.Refuse(path, "both model and ladder", "one of them")
@@ -172,7 +183,7 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 					s.Refuse(path+".model", err.Error(), "a name from models, or provider/model")
 				}
 			}
-			o.Ladder = []enhance.Rung{{Name: a.Model, Model: a.Model}}
+			ao.Ladder = []enhance.Rung{{Name: a.Model, Model: a.Model}}
 		case len(a.Ladder) == 0:
 			s.Refuse(path, "neither model nor ladder", "model: NAME, or a ladder of levels")
 		}
@@ -203,9 +214,10 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 			if i == 0 && r.Who != chat.Outsider {
 				s.Refuse(at+".who", r.Who.String(), "no role on the first level; use access.talk to say who is answered")
 			}
-			o.Ladder = append(o.Ladder, enhance.Rung{Name: r.Name, Model: r.Model, Sandbox: r.Sandbox, Who: r.Who, For: r.For})
+			ao.Ladder = append(ao.Ladder, enhance.Rung{Name: r.Name, Model: r.Model, Sandbox: r.Sandbox, Who: r.Who, For: r.For})
 		}
-		out[name] = assistant.New(o)
+		o.to(s, path, a, ao.Ladder)
+		out[name] = assistant.New(ao)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/mcp"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/anthropic"
 	"github.com/heddlehq/heddle/model/gemini"
@@ -50,6 +51,8 @@ var vars = []config.Group{
 	{Title: "Fallbacks", Doc: "Who answers, in order, when the model of a name cannot.", Section: "fallbacks", Type: map[string][]string{}},
 	{Title: "Figures", Doc: "What is known about a model, by provider/model; replaces the embedded figures.", Section: "figures", Type: map[string]figures{}},
 	{Title: "Agents", Doc: "Who answers. Without this section there is one agent, assistant, with a ladder of fast and strong.", Section: "agents", Type: map[string]agentSettings{}},
+	{Title: "Skills", Doc: "Texts that agents read when they need them. [skills.md](skills.md) is the guide.", Section: "skills", Type: skillSettings{}},
+	{Title: "MCP", Doc: "Servers whose tools agents may call, by a name of your own. [mcp.md](mcp.md) is the guide.", Section: "mcp", Type: map[string]mcp.Settings{}},
 	{Title: "Routes", Doc: "Which agent answers what; the first match wins. What matches nothing is recorded as ignored.", Section: "routes", Type: []routeSettings{}},
 	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders.", Section: "access", Type: accessSettings{}},
 }

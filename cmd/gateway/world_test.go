@@ -61,6 +61,15 @@ func setupWorld(env *testscript.Env) error {
 	}})
 	w.api = httptest.NewServer(w.slack)
 	w.llm = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.model.ServeHTTP(rw, r) }))
+	remote := httptest.NewServer(mcpHandler("remote"))
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	env.Defer(func() {
+		remote.CloseClientConnections()
+		remote.Close()
+	})
 	env.Defer(func() {
 		if w.cmd != nil {
 			_ = w.cmd.Process.Kill()
@@ -77,6 +86,7 @@ func setupWorld(env *testscript.Env) error {
 		"HEDDLE_LISTEN": "127.0.0.1:0", "HEDDLE_STATE": "sqlite:" + filepath.Join(env.WorkDir, "heddle.db"),
 		"SLACK_BOT_TOKEN": o.BotToken, "SLACK_SIGNING_SECRET": o.SigningSecret, "SLACK_API_URL": w.api.URL + "/api/",
 		"OPENAI_API_KEY": "sk-canary-openai", "OPENAI_BASE_URL": w.llm.URL + "/v1",
+		"MCP_PROGRAM": program, "MCP_URL": remote.URL, "MCP_ROLE": "docs",
 	} {
 		env.Setenv(k, v)
 	}
@@ -170,6 +180,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	for _, k := range []string{
 		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
 		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY",
 	} {
 		if v := ts.Getenv(k); v != "" {
 			w.cmd.Env = append(w.cmd.Env, k+"="+v)
