@@ -141,5 +141,6 @@ func (c *Context) finish() {
 	if len(c.m.Skills) > 0 {
 		c.mount("UseSkill", skillTool(c.m.Skills, read))
 	}
+	c.mountSearch()
 	c.bind(read.Value)
 }

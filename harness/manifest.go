@@ -25,6 +25,11 @@ type Manifest struct {
 	Starts       []Callback
 	Finishes     []Finish
 	Guards       []Guard
+
+	// Deferred are the mounted tools that are not defined before they were
+	// loaded; Loaded those of them that were, in that order.
+	Deferred []string
+	Loaded   []string
 }
 
 // A Level is a rung of a ladder, 0 being the lowest.
@@ -80,6 +85,7 @@ type View struct {
 	Thinking     model.Thinking `json:"thinking,omitempty"`
 	Sandbox      string         `json:"sandbox,omitempty"`
 	Tools        []model.Tool   `json:"tools,omitempty"`
+	Deferred     []string       `json:"deferred,omitempty"` // tools whose definitions are sent once they were loaded
 	Skills       []Skill        `json:"skills,omitempty"`
 	Subagents    []Delegate     `json:"subagents,omitempty"`
 	Level        *Level         `json:"level,omitempty"`
@@ -93,9 +99,9 @@ type Delegate struct {
 
 // View returns the manifest as it is stored and shown.
 func (m *Manifest) View() View {
-	v := View{Instructions: m.instructions(), Model: m.Model, Thinking: m.Thinking, Sandbox: m.Sandbox, Level: m.Level}
+	v := View{Instructions: m.instructions(), Model: m.Model, Thinking: m.Thinking, Sandbox: m.Sandbox, Deferred: m.Deferred, Level: m.Level}
 	for _, t := range m.Tools {
-		v.Tools = append(v.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
+		v.Tools = append(v.Tools, t.definition())
 	}
 	for _, s := range m.Skills {
 		v.Skills = append(v.Skills, Skill{Name: s.Name, Doc: s.Doc, AllowedTools: s.AllowedTools, Digest: s.Digest})
@@ -111,6 +117,7 @@ func (m *Manifest) View() View {
 func (v View) Digest() string {
 	v.Tools = slices.Clone(v.Tools)
 	slices.SortFunc(v.Tools, func(a, b model.Tool) int { return strings.Compare(a.Name, b.Name) })
+	v.Deferred = slices.Sorted(slices.Values(v.Deferred))
 	v.Skills = slices.Clone(v.Skills)
 	slices.SortFunc(v.Skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	v.Subagents = slices.Clone(v.Subagents)

@@ -38,8 +38,8 @@ type bound struct {
 	Tools map[string][]string `json:"tools"`
 }
 
-// free are the tools that no skill takes away: to read on, and to end.
-var free = []string{"skill", "finish", "give_up"}
+// free are the tools that no skill takes away: to read on, to look for tools, and to end.
+var free = []string{"skill", "search_tools", "finish", "give_up"}
 
 // skillTool hands out the bodies and files of the declared skills.
 func skillTool(skills []Skill, read State[bound]) Tool {

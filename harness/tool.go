@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/heddlehq/heddle/model"
 )
 
 // DefaultTimeout bounds a tool that names no time.
@@ -18,15 +20,16 @@ const DefaultTimeout = 5 * time.Minute
 
 // A Tool is something the model may invoke.
 type Tool struct {
-	Name    string
-	Doc     string
-	Schema  json.RawMessage // of the arguments
-	run     func(context.Context, *Call, json.RawMessage) (string, error)
-	timeout time.Duration
-	serial  bool
-	quiet   bool
-	durable bool
-	err     error
+	Name     string
+	Doc      string
+	Schema   json.RawMessage // of the arguments
+	run      func(context.Context, *Call, json.RawMessage) (string, error)
+	timeout  time.Duration
+	serial   bool
+	quiet    bool
+	durable  bool
+	deferred bool
+	err      error
 }
 
 // ErrArgs is wrapped by what Run fails with for arguments that do not fit the schema.
@@ -77,6 +80,14 @@ func (t Tool) Serial() Tool { t.serial = true; return t }
 
 // Quiet says that the tool changes nothing outside, so that files need not be saved after it.
 func (t Tool) Quiet() Tool { t.quiet = true; return t }
+
+// Deferred says that the tool need not be defined in every request: where the
+// definitions of a step are large, the model finds it with search_tools.
+func (t Tool) Deferred() Tool { t.deferred = true; return t }
+
+func (t Tool) definition() model.Tool {
+	return model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema}
+}
 
 // IsSerial says whether calls of this tool must run one after the other.
 func (t Tool) IsSerial() bool { return t.serial }

@@ -167,7 +167,7 @@ func (s *Server) resourcesTool() harness.Tool {
 		}
 		text, err = s.Read(ctx, a.URI)
 		return text, tell(err)
-	}).Timeout(s.settings.timeout()).Quiet()
+	}).Timeout(s.settings.timeout()).Quiet().Deferred()
 }
 
 func (s *Server) promptsTool() harness.Tool {
@@ -184,7 +184,7 @@ func (s *Server) promptsTool() harness.Tool {
 		}
 		text, err = s.Prompt(ctx, a.Name, a.Args)
 		return text, tell(err)
-	}).Timeout(s.settings.timeout()).Quiet()
+	}).Timeout(s.settings.timeout()).Quiet().Deferred()
 }
 
 // lines writes a list for the model, a JSON object a line.

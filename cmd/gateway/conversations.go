@@ -130,9 +130,9 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("passed     %s: %s", b.Author.ID, b.Reason)
 	case record.Rendered:
 		if b.View == nil {
-			return fmt.Sprintf("rendered   step %d, the same manifest", b.Step)
+			return fmt.Sprintf("rendered   step %d, the same manifest", b.Step) + loads(b)
 		}
-		return fmt.Sprintf("rendered   step %d: %s", b.Step, manifest(b))
+		return fmt.Sprintf("rendered   step %d: %s", b.Step, manifest(b)) + loads(b)
 	case record.Told:
 		return "told       " + b.Text
 	case record.Retried:
@@ -156,6 +156,13 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("settled    %s %s(steps %d, posts %d, attempt %d, $%.4f)", b.Outcome, spaced(b.Reason), b.Steps, b.Posts, b.Attempt, b.Cost)
 	}
 	return fmt.Sprintf("%T", b)
+}
+
+func loads(b record.Rendered) string {
+	if len(b.Loads) == 0 {
+		return ""
+	}
+	return ", loads " + strings.Join(b.Loads, " ")
 }
 
 func manifest(b record.Rendered) string {

@@ -23,7 +23,9 @@ type Fold struct {
 	Voices   []Voice                    `json:"voices,omitempty"`   // whose text the model can see
 	View     harness.View               `json:"view"`               // what the model was last told it has
 	Digest   string                     `json:"digest,omitempty"`   // of View, "" before the first step
-	Order    []string                   `json:"order,omitempty"`    // tools, as they first came
+	Order    []string                   `json:"order,omitempty"`    // tools of the request, as they first came
+	Gone     []model.Tool               `json:"gone,omitempty"`     // those of Order that are not mounted any more
+	Warm     bool                       `json:"warm,omitempty"`     // the last answer used the provider's cache
 	Turn     *Turn                      `json:"turn,omitempty"`     // the one not settled
 	Turns    int                        `json:"turns"`              // settled ones
 	Usage    model.Usage                `json:"usage"`
@@ -88,15 +90,7 @@ func (f *Fold) Apply(b Body) {
 	case Retried:
 		f.spend(b.Usage, b.Cost)
 	case Rendered:
-		if b.View != nil {
-			f.View = *b.View
-			for _, t := range b.View.Tools {
-				if !slices.Contains(f.Order, t.Name) {
-					f.Order = append(f.Order, t.Name)
-				}
-			}
-		}
-		f.Digest = b.Digest
+		f.rendered(b)
 		if b.Version != "" {
 			f.Version = b.Version
 		}
@@ -240,6 +234,7 @@ func (f *Fold) hear(v Voice) {
 
 func (f *Fold) said(b Said) {
 	f.spend(b.Usage, b.Cost)
+	f.Warm = b.Usage.Cached+b.Usage.CacheWrite > 0
 	if f.Turn != nil {
 		f.Turn.Step = b.Step
 		f.Turn.Calls = nil
@@ -259,15 +254,14 @@ func (f *Fold) said(b Said) {
 }
 
 // folded puts the summary in the place of the messages it stands for. The
-// provider's cache is lost anyway, so tools that are gone leave the order.
+// provider's cache is lost anyway, so tools that are gone leave the request.
 func (f *Fold) folded(b Folded) {
 	f.spend(b.Usage, b.Cost)
 	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary)}}}
 	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
 	f.Counted, f.CountedTo = 0, 0
-	f.Order = slices.DeleteFunc(f.Order, func(name string) bool {
-		return !slices.ContainsFunc(f.View.Tools, func(t model.Tool) bool { return t.Name == name })
-	})
+	f.Warm = false
+	f.dropGone()
 }
 
 func (f *Fold) did(b Did) {
@@ -297,7 +291,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 5
+const checkpointVersion = 6
 
 type checkpoint struct {
 	Version int   `json:"version"`

@@ -42,6 +42,8 @@ type Rendered struct {
 	View   *harness.View `json:"view,omitempty"` // when the digest differs from the last one
 	// Version is of the code, when it differs from the last one.
 	Version string `json:"version,omitempty"`
+	// Loads are deferred tools that the request defines from this step on.
+	Loads []string `json:"loads,omitempty"`
 }
 
 // Told is an announcement: the harness tells the model what has changed.

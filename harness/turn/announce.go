@@ -44,17 +44,54 @@ func announce(f *record.Fold, now harness.View) string {
 	sayDiff(say, "Skills", diff(was.Skills, now.Skills, skillName, sameSkill))
 	sayDiff(say, "Subagents", diff(was.Subagents, now.Subagents, delegateName, sameDelegate))
 	if d := diff(was.Tools, now.Tools, toolName, sameTool); !d.none() {
-		sayDiff(say, "Tools", d)
-		names := []string{"none"}
-		if len(now.Tools) > 0 {
-			names = nil
-		}
+		sayDiff(say, "Tools", delta{
+			shortened(d.added, found(f, now), "%d more that search_tools finds"),
+			shortened(d.gone, found(f, was), "%d more that search_tools found"),
+			shortened(d.changed, found(f, now), "%d more that search_tools finds"),
+		})
+		var names []string
 		for _, t := range now.Tools {
 			names = append(names, t.Name)
 		}
-		say("Tools you have now: %s.", strings.Join(names, ", "))
+		if names == nil {
+			names = []string{"none"}
+		}
+		say("Tools you have now: %s.", strings.Join(shortened(names, found(f, now), "%d more that search_tools finds"), ", "))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// mostNamed is how many tools that the model has not loaded a line names.
+const mostNamed = 20
+
+// found are the tools of a view that no request has defined yet.
+func found(f *record.Fold, v harness.View) map[string]bool {
+	names := map[string]bool{}
+	for _, name := range v.Deferred {
+		names[name] = !slices.Contains(f.Order, name)
+	}
+	return names
+}
+
+// shortened counts the names beyond mostNamed that only a search finds.
+func shortened(names []string, found map[string]bool, rest string) []string {
+	var out []string
+	left, more := mostNamed, 0
+	for _, name := range names {
+		switch {
+		case !found[name]:
+			out = append(out, name)
+		case left > 0:
+			out = append(out, name)
+			left--
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf(rest, more))
+	}
+	return out
 }
 
 func sayDiff(say func(string, ...any), what string, d delta) {

@@ -196,6 +196,7 @@ func (r *reader) hear(text string) (changed []string, err error) {
 type plan struct {
 	model, sandbox, level, instructions int
 	tools, skills                       [5]int
+	deferred                            int // bits: which tools are deferred, always
 }
 
 func (p *plan) toggle(r *rand.Rand) {
@@ -226,6 +227,9 @@ func (p *plan) view(r *rand.Rand) harness.View {
 	for _, i := range r.Perm(5) {
 		if p.tools[i] > 0 {
 			v.Tools = append(v.Tools, model.Tool{Name: fmt.Sprint("tool_", i), Doc: fmt.Sprint(p.tools[i])})
+			if p.deferred&(1<<i) != 0 {
+				v.Deferred = append(v.Deferred, fmt.Sprint("tool_", i))
+			}
 		}
 		if p.skills[i] > 0 {
 			v.Skills = append(v.Skills, harness.Skill{Name: fmt.Sprint("skill-", i), Doc: fmt.Sprint(p.skills[i])})
@@ -273,15 +277,50 @@ func (r *reader) compare(p, before *plan, changed []string) error {
 	return nil
 }
 
+// A definer is what a request defines, as a naive reference sees it.
+type definer []model.Tool
+
+// render takes over a view and what is loaded; keep says that nothing leaves.
+func (d definer) render(v harness.View, loads []string, keep bool) definer {
+	var out definer
+	for _, old := range d {
+		i := slices.IndexFunc(v.Tools, func(t model.Tool) bool { return t.Name == old.Name })
+		switch {
+		case i >= 0:
+			out = append(out, v.Tools[i])
+		case keep:
+			out = append(out, old)
+		}
+	}
+	add := func(t model.Tool) {
+		if !slices.ContainsFunc(out, func(o model.Tool) bool { return o.Name == t.Name }) {
+			out = append(out, t)
+		}
+	}
+	for _, t := range v.Tools {
+		if !slices.Contains(v.Deferred, t.Name) {
+			add(t)
+		}
+	}
+	for _, t := range v.Tools {
+		if slices.Contains(loads, t.Name) {
+			add(t)
+		}
+	}
+	return out
+}
+
 // In a hundred thousand random sequences of changes, whoever reads only the
 // announcements knows exactly what the model has, and hears nothing when
-// nothing changed.
+// nothing changed; and each request defines what it should, in an order that
+// lets the provider's cache hold.
 func TestReconcilerAgainstReference(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 190))
 	for sequence := range 100_000 / thorough {
-		p := &plan{}
+		p := &plan{deferred: rnd.IntN(32) & rnd.IntN(32)}
 		f := &record.Fold{}
+		var defined definer
 		know := &reader{tools: map[string]bool{}, skills: map[string]bool{}}
 		know.model = "model-0"
 		var told []string
@@ -311,7 +350,21 @@ func TestReconcilerAgainstReference(t *testing.T) {
 			if err != nil {
 				t.Fatalf("sequence %d: %v\n%s", sequence, err, strings.Join(told, "\n--\n"))
 			}
-			f.Apply(record.Rendered{Digest: d, View: &v})
+			var loads []string
+			if t := rnd.IntN(20); t < 5 && p.tools[t] > 0 {
+				loads = []string{fmt.Sprint("tool_", t)}
+			}
+			keep := f.Warm && before.model == p.model
+			f.Apply(record.Rendered{Digest: d, View: &v, Loads: loads})
+			defined = defined.render(v, loads, keep)
+			if got := f.Offered(); !slices.EqualFunc(defined, got, func(a, b model.Tool) bool { return a.Name == b.Name && sameTool(a, b) }) {
+				t.Fatalf("sequence %d: the request defines %v, want %v", sequence, got, defined)
+			}
+			f.Apply(record.Said{Usage: model.Usage{In: 9, Cached: rnd.IntN(2), CacheWrite: rnd.IntN(2)}})
+			if rnd.IntN(10) == 0 {
+				f.Apply(record.Folded{Drop: 0})
+				defined = defined.render(v, nil, false)
+			}
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Figures of compaction. Tokens are estimated from bytes where no provider has
 // counted them.
 const (
-	bytesPerToken = 3.6
+	bytesPerToken = harness.BytesPerToken
 	mostReserve   = 20_000
 	leastReserve  = 1024
 	defaultKeep   = 8_000
@@ -65,11 +65,7 @@ func (r *run) tokens(m *harness.Manifest) int {
 	if r.f.Counted > 0 {
 		return r.f.Counted + estimate(r.f.Messages[r.f.CountedTo:])
 	}
-	bytes := len(m.System())
-	for _, t := range m.Tools {
-		bytes += len(t.Name) + len(t.Doc) + len(t.Schema)
-	}
-	return int(float64(bytes)/bytesPerToken) + estimate(r.f.Messages)
+	return int(float64(len(m.System()))/bytesPerToken) + harness.TokensOf(r.f.Offered()) + estimate(r.f.Messages)
 }
 
 func estimate(ms []model.Message) int {

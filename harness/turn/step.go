@@ -58,7 +58,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if len(m.Starts) > 0 && !r.f.Turn.Began {
 		return r.start(ctx, n, &m, snap)
 	}
-	r.rendered(n, snap, m.View())
+	r.rendered(n, snap, &m)
 	resp, choice, took, err := r.reach(ctx, n, &m, chain)
 	if err != nil {
 		return r.failed(ctx, err)
@@ -93,10 +93,16 @@ func (r *run) logRender(err error) {
 }
 
 // rendered records the manifest and, if it differs from what the model knows, tells it.
-func (r *run) rendered(n int, snap harness.Snapshot, v harness.View) {
+func (r *run) rendered(n int, snap harness.Snapshot, m *harness.Manifest) {
+	v := m.View()
 	rec := record.Rendered{Turn: r.f.Turn.ID, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: v.Digest()}
 	if r.Version != r.f.Version {
 		rec.Version = r.Version
+	}
+	for _, name := range m.Loaded {
+		if !slices.Contains(r.f.Order, name) {
+			rec.Loads = append(rec.Loads, name)
+		}
 	}
 	if rec.Digest != r.f.Digest {
 		rec.View = &v
@@ -107,16 +113,12 @@ func (r *run) rendered(n int, snap harness.Snapshot, v harness.View) {
 	r.add(rec)
 }
 
-// request puts together what the model gets. Tools come in the order in which
-// they first came to this conversation, so that the provider's cache holds.
+// request puts together what the model gets.
 func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
-	req := model.Request{Model: c.Model, System: m.System(), Messages: slices.Clip(r.f.Messages), MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: r.name()}
-	for _, name := range r.f.Order {
-		if t, ok := m.Tool(name); ok {
-			req.Tools = append(req.Tools, model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema})
-		}
-	}
-	return c.Spec.Fit(req)
+	return c.Spec.Fit(model.Request{
+		Model: c.Model, System: m.System(), Tools: r.f.Offered(), Messages: slices.Clip(r.f.Messages),
+		MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: r.name(),
+	})
 }
 
 // reach asks the models of the chain until one answers.
