@@ -22,6 +22,9 @@ import (
 type conversationsCmd struct {
 	List listCmd `cmd:"" help:"List conversations, the latest first."`
 	Show showCmd `cmd:"" help:"Show one conversation's log and posts."`
+
+	Export exportCmd `cmd:"" help:"Write one conversation's log down, with the chain that vouches for it."`
+	Verify verifyCmd `cmd:"" help:"Say whether a log, or one that was exported, is as it was written."`
 }
 
 type listCmd struct {
@@ -71,22 +74,11 @@ func (c showCmd) Run(ctx context.Context, e env, s *config.Settings) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	id := state.ID(c.ID)
-	if strings.Contains(c.ID, "/") {
-		t, err := chat.ParseThread(c.ID)
-		if err != nil {
-			return err
-		}
-		found, err := st.Find(ctx, t)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.ID, err)
-		}
-		id = found.ID
-	}
-	v, err := st.Load(ctx, id, 0)
+	v, err := viewOf(ctx, st, c.ID)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.ID, err)
+		return err
 	}
+	id := v.Conversation.ID
 	posts, err := st.Posts(ctx, id)
 	if err != nil {
 		return err
@@ -119,6 +111,27 @@ func (c showCmd) Run(ctx context.Context, e env, s *config.Settings) (err error)
 		fmt.Fprintf(e.stdout, "post  %s  %s %s  %s\n", p.State, p.Ref, printable(p.Reason), indent(printable(p.Post.Text)))
 	}
 	return nil
+}
+
+// viewOf reads the conversation of an id or a thread key.
+func viewOf(ctx context.Context, st state.Store, ref string) (state.View, error) {
+	id := state.ID(ref)
+	if strings.Contains(ref, "/") {
+		t, err := chat.ParseThread(ref)
+		if err != nil {
+			return state.View{}, err
+		}
+		found, err := st.Find(ctx, t)
+		if err != nil {
+			return state.View{}, fmt.Errorf("%s: %w", ref, err)
+		}
+		id = found.ID
+	}
+	v, err := st.Load(ctx, id, 0)
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", ref, err)
+	}
+	return v, nil
 }
 
 // summary is a record in a line or a few, for people.
