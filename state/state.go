@@ -19,6 +19,7 @@ var (
 	ErrNone      = errors.New("nothing is ready")
 	ErrLeaseLost = errors.New("the lease is lost")
 	ErrNotFound  = errors.New("no such conversation")
+	ErrExists    = errors.New("the thread has another conversation")
 	ErrLocked    = errors.New("the store is in use by another process") // exit 75
 	ErrNewer     = errors.New("the store was written by a newer version")
 	ErrDamaged   = errors.New("the store is damaged")
@@ -31,6 +32,7 @@ type Store interface {
 	Log
 	Outbox
 	Reader
+	Values
 	// Check commits something small and says whether that worked.
 	Check(ctx context.Context) error
 	Close() error
@@ -47,7 +49,7 @@ type Inbox interface {
 	// Admit stores events, in order, and answers one Admission each. An event
 	// whose (channel, ID) or, if it has one, (channel, Same) was admitted in
 	// the last DedupeFor is a duplicate, changes nothing and gets the
-	// conversation and reason of the first. One that is ignored claims its ID
+	// conversation, Seq and reason of the first. One that is ignored claims its ID
 	// only, never its Same. All of a call is committed when it returns; on an
 	// error none of it is.
 	Admit(ctx context.Context, in []Admit) ([]Admission, error)
@@ -84,6 +86,7 @@ func (a Admit) Validate() error {
 type Admission struct {
 	Status       Status
 	Conversation ID     // of the conversation that has it; "" when ignored
+	Seq          int64  // of its inbox entry, 0 when ignored; it has been taken once no entry of that Seq is in the inbox
 	Reason       string // why it was ignored
 	Conflict     bool   // a duplicate ID with other content: somebody should look
 }
@@ -121,6 +124,22 @@ type Log interface {
 	// but that nobody else claimed since is still live. The answer holds the
 	// conversation as it is then; its Until is zero after a Release.
 	Commit(ctx context.Context, l Lease, b Batch) (Lease, error)
+	// Fork makes the conversation that agent has in the thread to, with the
+	// records 1 to seq of another, which stays as it is, and all its blobs, but
+	// nothing of its inbox, whose Seqs go on from there, and of its outbox. A
+	// repeat answers with the conversation that the agent has there and that
+	// begins with these records; any other that the thread has is ErrExists.
+	// Fork fails with ErrNotFound if there is no such record to fork at.
+	Fork(ctx context.Context, id ID, seq int64, agent string, to chat.Thread) (Conversation, error)
+}
+
+// ValidateFork says why no fork can be the agent's in a thread, or nil. Stores
+// ask it first.
+func ValidateFork(agent string, to chat.Thread) error {
+	if agent == "" {
+		return errors.New("no agent named")
+	}
+	return to.Validate()
 }
 
 // A Lease is the exclusive right to write to a conversation until a time.
@@ -261,4 +280,31 @@ type PostView struct {
 	Attempts  int
 	QueuedAt  time.Time
 	SettledAt time.Time
+}
+
+// Values keeps named values that belong to no conversation, in spaces such as
+// "memory/slack/T01".
+type Values interface {
+	// PutValues replaces values, in order: all of them or, on an error, none. A
+	// thousand at once are fine; many more keep others waiting.
+	PutValues(ctx context.Context, space string, vs ...Value) error
+	// Value reads a value, nil if there is none.
+	Value(ctx context.Context, space, key string) ([]byte, error)
+	// ListValues lists the values of a space whose keys come after a key, in the
+	// order of the bytes of their keys, at most limit.
+	ListValues(ctx context.Context, space, after string, limit int) ([]Value, error)
+}
+
+// A Value is a named value of a space.
+type Value struct {
+	Key  string // not empty
+	Data []byte // nil deletes
+}
+
+// Validate says why the value cannot be put, or nil. Stores ask it first.
+func (v Value) Validate() error {
+	if v.Key == "" {
+		return errors.New("value has no key")
+	}
+	return nil
 }

@@ -40,6 +40,7 @@ type event struct {
 	data   []byte // JSON
 	status state.Status
 	id     state.ID
+	seq    int64 // of the inbox entry
 	reason string
 }
 
@@ -72,12 +73,12 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 	channel, now := a.Event.Thread.Channel, s.now()
 	if e := s.known(s.events, channel, a.Event.ID); e != nil {
 		return state.Admission{
-			Status: state.Duplicate, Conversation: e.id, Reason: e.reason,
+			Status: state.Duplicate, Conversation: e.id, Seq: e.seq, Reason: e.reason,
 			Conflict: !bytes.Equal(e.data, data),
 		}
 	}
 	if e := s.known(s.same, channel, a.Event.Same); e != nil && a.Event.Same != "" {
-		return state.Admission{Status: state.Duplicate, Conversation: e.id}
+		return state.Admission{Status: state.Duplicate, Conversation: e.id, Seq: e.seq}
 	}
 	e := &event{at: now, data: data, status: state.Admitted, reason: a.Ignored}
 	s.events[[2]string{channel, a.Event.ID}] = e
@@ -92,11 +93,11 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 	if c == nil {
 		c = s.create(a.Agent, a.Event.Thread, now)
 	}
-	e.id = c.ID
+	c.arrived++
+	e.id, e.seq = c.ID, c.arrived
 	if a.Event.Same != "" {
 		s.same[[2]string{channel, a.Event.Same}] = e
 	}
-	c.arrived++
 	c.UpdatedAt = now
 	c.inbox = append(c.inbox, entry{state.Entry{Seq: c.arrived, At: now, Quiet: a.Quiet}, data})
 	if !a.Quiet {
@@ -105,7 +106,7 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 			c.readyAt = ready
 		}
 	}
-	return state.Admission{Status: e.status, Conversation: c.ID}
+	return state.Admission{Status: e.status, Conversation: c.ID, Seq: e.seq}
 }
 
 func (s *Store) known(events map[[2]string]*event, channel, id string) *event {

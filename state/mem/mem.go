@@ -24,6 +24,7 @@ type Store struct {
 	events   map[[2]string]*event // by channel and ID
 	same     map[[2]string]*event // by channel and Same; never of an ignored event
 	open     []*post              // unsettled, oldest first
+	spaces   map[string]*space
 }
 
 var _ state.Store = (*Store)(nil)
@@ -40,6 +41,7 @@ func Open(clock func() time.Time) *Store {
 		byThread: map[chat.Thread]*conversation{},
 		events:   map[[2]string]*event{},
 		same:     map[[2]string]*event{},
+		spaces:   map[string]*space{},
 	}
 }
 

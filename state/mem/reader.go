@@ -56,7 +56,7 @@ func (s *Store) Event(ctx context.Context, channel, id string) (state.Admission,
 	if e == nil {
 		return state.Admission{}, state.ErrNotFound
 	}
-	return state.Admission{Status: e.status, Conversation: e.id, Reason: e.reason}, nil
+	return state.Admission{Status: e.status, Conversation: e.id, Seq: e.seq, Reason: e.reason}, nil
 }
 
 // Find returns the conversation of a thread.

@@ -104,3 +104,56 @@ func benchTurn(ctx context.Context, s state.Store, n int64, root string) error {
 }
 
 var record = []byte(`{"turn":"tabcdefghijklmnopqrstuvwxyz/1","text":"` + fmt.Sprintf("%0400d", 0) + `"}`)
+
+// BenchmarkBulk is how long others wait for what writes much at once: a
+// thousand values of 4 KiB, and a fork of 10 000 records.
+func BenchmarkBulk(b *testing.B) {
+	ctx := b.Context()
+	s, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "heddle.db"), sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	b.Run("values", func(b *testing.B) {
+		vs := make([]state.Value, 1000)
+		for n := 0; b.Loop(); n++ {
+			for i := range vs {
+				vs[i] = state.Value{Key: fmt.Sprintf("note %06d", (n*len(vs)+i)%100_000), Data: make([]byte, 4096)}
+			}
+			if err := s.PutValues(ctx, "memory/slack/T01", vs...); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			if vs, err := s.ListValues(ctx, "memory/slack/T01", "", 1000); err != nil || len(vs) != 1000 {
+				b.Fatal(len(vs), err)
+			}
+		}
+	})
+	b.Run("fork", func(b *testing.B) {
+		thread := chat.Thread{Channel: "slack", Account: "T01", Root: "long"}
+		_, err := s.Admit(ctx, []state.Admit{{Agent: "assistant", Event: chat.Event{ID: "long", Thread: thread}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		l, err := s.Claim(ctx, "worker", time.Hour)
+		if err != nil {
+			b.Fatal(err)
+		}
+		records := make([]state.Record, 10_000)
+		for i := range records {
+			records[i] = state.Record{Kind: "said", Data: record}
+		}
+		if l, err = s.Commit(ctx, l, state.Batch{Records: records}); err != nil {
+			b.Fatal(err)
+		}
+		for n := 0; b.Loop(); n++ {
+			thread.Root = fmt.Sprint("fork ", n)
+			if _, err := s.Fork(ctx, l.Conversation.ID, l.Conversation.Seq, "assistant", thread); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

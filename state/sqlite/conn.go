@@ -150,6 +150,14 @@ func (r row) bytes(i int) []byte {
 	return b
 }
 
+// value is what bytes gives, but not nil: an empty value is one.
+func (r row) value(i int) []byte {
+	if b := r.bytes(i); b != nil {
+		return b
+	}
+	return []byte{}
+}
+
 func (r row) time(i int) time.Time {
 	if n, ok := r[i].(int64); ok {
 		return time.UnixMicro(n).UTC()

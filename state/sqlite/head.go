@@ -93,8 +93,8 @@ func (t *tx) known(h *head, query string, arg any) (*head, error) {
 // create adds a new conversation and gives it its number.
 func (t *tx) create(h *head) error {
 	_, err := t.exec(`INSERT INTO conversations (id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, epoch, attempt, ready_at)
-		VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, 0, 0, ?)`,
-		string(h.id), h.thread.Key(), h.agent, h.createdAt, h.updatedAt, h.arrived, h.loud, h.readyAt)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)`,
+		string(h.id), h.thread.Key(), h.agent, h.createdAt, h.updatedAt, h.seq, h.arrived, h.loud, h.taken, h.readyAt)
 	if err != nil {
 		return err
 	}

@@ -62,9 +62,9 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 	if a.Event.Same != "" {
 		same = a.Event.Same
 	}
-	_, err = t.exec(`INSERT INTO events (at, channel, id, same, conversation, digest) VALUES (?, ?, ?, ?, ?, ?)`,
-		t.now, a.Event.Thread.Channel, a.Event.ID, same, h.n, digest)
-	return state.Admission{Status: state.Admitted, Conversation: h.id}, err
+	_, err = t.exec(`INSERT INTO events (at, channel, id, same, conversation, seq, digest) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		t.now, a.Event.Thread.Channel, a.Event.ID, same, h.n, h.arrived, digest)
+	return state.Admission{Status: state.Admitted, Conversation: h.id, Seq: h.arrived}, err
 }
 
 // put adds the event to the inbox of its conversation, which may be new.
@@ -95,14 +95,17 @@ func (t *tx) put(h *head, a state.Admit, data []byte) error {
 func (t *tx) repeat(a state.Admit, digest int64) (found state.Admission, err error) {
 	var conversation int64
 	var old []int64
-	err = t.query(`SELECT n, at, conversation, reason, digest, 1 FROM events WHERE channel = ?1 AND id = ?2
-		UNION ALL SELECT n, at, conversation, reason, digest, 0 FROM events WHERE channel = ?1 AND same = ?3`,
+	err = t.query(`SELECT n, at, conversation, reason, digest, seq, 1 FROM events WHERE channel = ?1 AND id = ?2
+		UNION ALL SELECT n, at, conversation, reason, digest, seq, 0 FROM events WHERE channel = ?1 AND same = ?3`,
 		func(r row) error {
 			switch {
 			case !r.time(1).After(t.now.Add(-state.DedupeFor)):
 				old = append(old, r.int(0))
 			case found.Status == 0:
-				found = state.Admission{Status: state.Duplicate, Reason: r.text(3), Conflict: r.int(5) == 1 && r.int(4) != digest}
+				found = state.Admission{
+					Status: state.Duplicate, Seq: r.int(5), Reason: r.text(3),
+					Conflict: r.int(6) == 1 && r.int(4) != digest,
+				}
 				conversation = r.int(2)
 			}
 			return nil

@@ -217,12 +217,7 @@ func (c *conn) load(h *head, after int64) (state.View, error) {
 func (s *Store) Blob(ctx context.Context, id state.ID, name string) (data []byte, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.query(`SELECT data FROM blobs WHERE name = ? AND conversation = (SELECT n FROM conversations WHERE id = ?)`,
-			func(r row) error {
-				if data = r.bytes(0); data == nil {
-					data = []byte{}
-				}
-				return nil
-			}, name, string(id))
+			func(r row) error { data = r.value(0); return nil }, name, string(id))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read blob %s of %s: %w", name, id, err)

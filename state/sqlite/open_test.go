@@ -112,7 +112,9 @@ func TestReadOnly(t *testing.T) {
 		_, admitErr := r.Admit(t.Context(), ask(2, "b"))
 		_, claimErr := r.Claim(t.Context(), "worker", time.Minute)
 		_, postsErr := r.ClaimPosts(t.Context(), "worker", 1, time.Minute)
-		for _, err := range []error{admitErr, claimErr, postsErr, r.Check(t.Context()), r.WaitReady(t.Context()), r.WaitDue(t.Context())} {
+		_, forkErr := r.Fork(t.Context(), c.ID, 1, "assistant", ask(2, "b")[0].Event.Thread)
+		putErr := r.PutValues(t.Context(), "s", state.Value{Key: "k"})
+		for _, err := range []error{admitErr, claimErr, postsErr, forkErr, putErr, r.Check(t.Context()), r.WaitReady(t.Context()), r.WaitDue(t.Context())} {
 			if !errors.Is(err, errReadOnly) {
 				t.Errorf("a write: got error %v, want %v", err, errReadOnly)
 			}

@@ -81,9 +81,9 @@ func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, e
 // Event says what became of an event.
 func (s *Store) Event(ctx context.Context, channel, id string) (a state.Admission, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(`SELECT c.id, e.reason FROM events e LEFT JOIN conversations c ON c.n = e.conversation
+		return c.query(`SELECT c.id, e.reason, e.seq FROM events e LEFT JOIN conversations c ON c.n = e.conversation
 			WHERE e.channel = ? AND e.id = ? AND e.at > ?`, func(r row) error {
-			a = state.Admission{Status: state.Admitted, Conversation: state.ID(r.text(0)), Reason: r.text(1)}
+			a = state.Admission{Status: state.Admitted, Conversation: state.ID(r.text(0)), Seq: r.int(2), Reason: r.text(1)}
 			if a.Conversation == "" {
 				a.Status = state.Ignored
 			}

@@ -174,7 +174,8 @@ func (w *writer) try(batch []*op) (err error) {
 // refusal says whether an operation has ended well, by refusing before it
 // changed anything.
 func refusal(err error) bool {
-	return errors.Is(err, state.ErrNone) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrNotFound) || errors.Is(err, errLong)
+	return errors.Is(err, state.ErrNone) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrNotFound) ||
+		errors.Is(err, state.ErrExists) || errors.Is(err, errLong)
 }
 
 func (w *writer) now() time.Time { return time.UnixMicro(w.clock().UnixMicro()).UTC() }

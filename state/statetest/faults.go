@@ -91,6 +91,20 @@ func faultScript(w *walk, try func(name string, least int, do func(state.Store) 
 	try("commit to a lost lease", 0, func(s state.Store) (any, error) {
 		return s.Commit(w.ctx, l, state.Batch{Records: []state.Record{{Kind: "x"}}})
 	})
+	fork := func(seq int64, n int) func(state.Store) (any, error) {
+		return func(s state.Store) (any, error) {
+			return s.Fork(w.ctx, l.Conversation.ID, seq, "assistant", thread(n))
+		}
+	}
+	try("fork", 5, fork(2, 3))
+	try("fork again", 1, fork(2, 3))
+	try("fork to a thread that has another", 0, fork(2, 2))
+	try("fork at a record that is not", 0, fork(4, 4))
+	put := func(vs ...state.Value) func(state.Store) (any, error) {
+		return func(s state.Store) (any, error) { return nil, s.PutValues(w.ctx, spaces[1], vs...) }
+	}
+	try("put values", 4, put(state.Value{Key: "a", Data: []byte("1")}, state.Value{Key: "b", Data: []byte{}}))
+	try("replace and delete values", 4, put(state.Value{Key: "a", Data: []byte("2")}, state.Value{Key: "b"}))
 	posts := try("claim posts", 2, claimPosts).([]state.Effect)
 	settle := func(e state.Effect, o state.Outcome) func(state.Store) (any, error) {
 		return func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) }

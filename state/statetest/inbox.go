@@ -19,22 +19,23 @@ func testAdmit(t *testing.T, h Harness) {
 	other.Event.Text = "something else"
 	elsewhere := ask(1, "a")
 	elsewhere.Event.Thread.Channel = "discord"
-	admitted := state.Admission{Status: state.Admitted, Conversation: id}
-	repeat := state.Admission{Status: state.Duplicate, Conversation: id}
+	admitted := state.Admission{Status: state.Admitted, Conversation: id, Seq: 1}
+	second := state.Admission{Status: state.Admitted, Conversation: id, Seq: 2}
+	repeat := state.Admission{Status: state.Duplicate, Conversation: id, Seq: 1}
 	boring := state.Admission{Status: state.Ignored, Reason: "boring"}
 	for name, c := range map[string]struct {
 		in   []state.Admit
 		want []state.Admission
 	}{
 		"the same twice":           {[]state.Admit{ask(1, "a"), ask(1, "a")}, []state.Admission{admitted, repeat}},
-		"an id with other content": {[]state.Admit{ask(1, "a"), other}, []state.Admission{admitted, {Status: state.Duplicate, Conversation: id, Conflict: true}}},
+		"an id with other content": {[]state.Admit{ask(1, "a"), other}, []state.Admission{admitted, {Status: state.Duplicate, Conversation: id, Seq: 1, Conflict: true}}},
 		"an id in two channels": {[]state.Admit{ask(1, "a"), elsewhere}, []state.Admission{
-			admitted, {Status: state.Admitted, Conversation: state.ConversationID("assistant", elsewhere.Event.Thread)},
+			admitted, {Status: state.Admitted, Conversation: state.ConversationID("assistant", elsewhere.Event.Thread), Seq: 1},
 		}},
 		"one act under two ids": {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "s")}, []state.Admission{admitted, repeat}},
-		"two acts":              {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "r")}, []state.Admission{admitted, admitted}},
-		"no second identity":    {[]state.Admit{ask(1, "a"), ask(1, "b")}, []state.Admission{admitted, admitted}},
-		"an id that is another's second identity": {[]state.Admit{same(ask(1, "a"), "b"), ask(1, "b")}, []state.Admission{admitted, admitted}},
+		"two acts":              {[]state.Admit{same(ask(1, "a"), "s"), same(ask(1, "b"), "r")}, []state.Admission{admitted, second}},
+		"no second identity":    {[]state.Admit{ask(1, "a"), ask(1, "b")}, []state.Admission{admitted, second}},
+		"an id that is another's second identity": {[]state.Admit{same(ask(1, "a"), "b"), ask(1, "b")}, []state.Admission{admitted, second}},
 		"ignored, then the act": {
 			[]state.Admit{ignored(same(ask(1, "a"), "s")), same(ask(1, "b"), "s"), same(ask(1, "a"), "s")},
 			[]state.Admission{boring, admitted, {Status: state.Duplicate, Reason: "boring"}},
@@ -43,7 +44,7 @@ func testAdmit(t *testing.T, h Harness) {
 		"ignored twice":         {[]state.Admit{ignored(ask(1, "a")), ignored(ask(1, "a"))}, []state.Admission{boring, {Status: state.Duplicate, Reason: "boring"}}},
 		"followed too early": {
 			[]state.Admit{follow(same(ask(1, "a"), "s")), same(ask(1, "b"), "s"), follow(ask(1, "c"))},
-			[]state.Admission{{Status: state.Ignored, Reason: state.NotFollowed}, admitted, admitted},
+			[]state.Admission{{Status: state.Ignored, Reason: state.NotFollowed}, admitted, second},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,6 +189,7 @@ func testOneConversation(t *testing.T, h Harness) {
 	other := ask(1, "b")
 	other.Agent = "billing"
 	k.advance(time.Second)
+	first.Seq = 2
 	k.same("another agent's event", k.admit(other)[0], first)
 	c, err := k.Find(k.ctx, thread(1))
 	if err != nil {

@@ -278,4 +278,14 @@ func testInbox(t *testing.T, h Harness) {
 		}
 	})
 	k.same("the later event", texts, []string{"e"})
+	for i, id := range []string{"a", "b", "c", "d", "e"} {
+		want := state.Admission{Status: state.Admitted, Conversation: l.Conversation.ID, Seq: int64(i) + 1}
+		got, err := k.Event(k.ctx, "slack", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.same("what became of "+id, got, want)
+		want.Status = state.Duplicate
+		k.same("a repeat of "+id, k.admit(ask(1, id))[0], want)
+	}
 }

@@ -183,7 +183,7 @@ func testReader(t *testing.T, h Harness) {
 	list(start.Add(3*time.Second), 100, 2, 0)
 	id := state.ConversationID("assistant", thread(1))
 	for event, want := range map[string]state.Admission{
-		"b": {Status: state.Admitted, Conversation: id}, "more": {Status: state.Admitted, Conversation: id},
+		"b": {Status: state.Admitted, Conversation: id, Seq: 1}, "more": {Status: state.Admitted, Conversation: id, Seq: 2},
 		"x": {Status: state.Ignored, Reason: "boring"},
 	} {
 		got, err := k.Event(k.ctx, "slack", event)

@@ -54,11 +54,16 @@ func Run(t *testing.T, h Harness) {
 		"commit: a batch":                        testCommit,
 		"commit: a lost lease writes nothing":    testFencing,
 		"commit: inbox in order":                 testInbox,
+		"fork: a conversation of its own":        testFork,
+		"fork: what is refused":                  testForkRefused,
+		"fork: one of many at once":              testForkRaces,
 		"posts: order within a thread":           testPostOrder,
 		"posts: outcomes":                        testOutcomes,
 		"posts: claims that run out":             testPostExpiry,
 		"posts: keys":                            testPostKeys,
 		"reader: conversations, posts, events":   testReader,
+		"values: put, read and listed":           testValues,
+		"values: whole calls are seen":           testValueRaces,
 		"wait: something becomes ready":          testWait,
 		"wait: closed and cancelled":             testWaitEnds,
 		"reopen: all is there":                   testReopen,
@@ -224,6 +229,7 @@ func testReopen(t *testing.T, h Harness) {
 		Blobs:   []state.Blob{{Name: "fold", Data: []byte("x")}},
 	})
 	k.claimPosts(9, "p1")
+	k.put(spaces[0], state.Value{Key: "k", Data: []byte("v")})
 	before := k.dump()
 	k.Store = h.Reopen(t, k.Store)
 	k.same("stores before and after", k.dump(), before)
@@ -241,7 +247,7 @@ func testReopen(t *testing.T, h Harness) {
 	if e := k.claimPosts(9, "p1")[0]; e.DoubtAt.IsZero() || e.Attempt != 2 {
 		t.Errorf("post after reopening is %+v; want it in doubt, at attempt 2", e)
 	}
-	k.same("a repeat", k.admit(ask(1, "a"))[0], state.Admission{Status: state.Duplicate, Conversation: l.Conversation.ID})
+	k.same("a repeat", k.admit(ask(1, "a"))[0], state.Admission{Status: state.Duplicate, Conversation: l.Conversation.ID, Seq: 1})
 }
 
 func testCheck(t *testing.T, h Harness) {
@@ -264,6 +270,13 @@ func testCheck(t *testing.T, h Harness) {
 	k.fails("claim posts in a closed store", err, state.ErrClosed)
 	_, err = k.Find(k.ctx, thread(1))
 	k.fails("find in a closed store", err, state.ErrClosed)
+	_, err = k.Fork(k.ctx, "nobody", 1, "assistant", thread(1))
+	k.fails("fork in a closed store", err, state.ErrClosed)
+	k.fails("put in a closed store", k.PutValues(k.ctx, "s", state.Value{Key: "k"}), state.ErrClosed)
+	_, err = k.Value(k.ctx, "s", "k")
+	k.fails("read a value of a closed store", err, state.ErrClosed)
+	_, err = k.ListValues(k.ctx, "s", "", 1)
+	k.fails("list values of a closed store", err, state.ErrClosed)
 }
 
 // dump is everything that can be read from a store.
@@ -286,6 +299,9 @@ func (k *kit) dump() map[string]any {
 			k.Fatalf("read blob: %v", err)
 		}
 		out["view "+string(c.ID)], out["posts "+string(c.ID)], out["blob "+string(c.ID)] = v, posts, blob
+	}
+	for _, space := range spaces {
+		out["values "+space] = k.list(space, "", 1000)
 	}
 	return out
 }

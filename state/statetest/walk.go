@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/state"
 	"github.com/heddlehq/heddle/state/mem"
 )
@@ -42,6 +43,7 @@ type walk struct {
 	trace  []string
 	leases []state.Lease
 	posts  []state.Effect
+	fork   func(state.Store) (any, error) // the last one
 	keys   int
 }
 
@@ -64,7 +66,7 @@ func (w *walk) both(what string, do func(state.Store) (any, error)) (answer any,
 func (w *walk) last() string { return strings.Join(w.trace[max(0, len(w.trace)-30):], "\n") }
 
 func kind(err error) error {
-	for _, known := range []error{state.ErrNone, state.ErrLeaseLost, state.ErrNotFound} {
+	for _, known := range []error{state.ErrNone, state.ErrLeaseLost, state.ErrNotFound, state.ErrExists} {
 		if errors.Is(err, known) {
 			return known
 		}
@@ -74,18 +76,22 @@ func kind(err error) error {
 
 func (w *walk) step() {
 	switch n := w.IntN(100); {
-	case n < 22:
+	case n < 21:
 		w.admitSome()
-	case n < 36:
+	case n < 34:
 		w.claimOne()
-	case n < 56:
+	case n < 53:
 		w.commitOne()
-	case n < 60:
+	case n < 56:
 		w.renewOne()
-	case n < 68:
+	case n < 62:
 		w.claimSome()
-	case n < 78:
+	case n < 71:
 		w.settleOne()
+	case n < 76:
+		w.forkOne()
+	case n < 81:
+		w.putSome()
 	case n < 92:
 		w.readOne()
 	case n < 97:
@@ -121,9 +127,8 @@ func (w *walk) at() time.Time {
 func (w *walk) admitSome() {
 	in := make([]state.Admit, 1+w.IntN(3))
 	for i := range in {
-		a := ask(w.IntN(4), fmt.Sprint("e", w.IntN(60)))
-		a.Event.Thread.Channel = []string{"slack", "slack", "github"}[w.IntN(3)]
-		a.Agent = []string{"assistant", "billing"}[w.IntN(2)]
+		a := ask(0, fmt.Sprint("e", w.IntN(60)))
+		a.Event.Thread, a.Agent = w.thread(w.IntN(4)), w.agent()
 		if w.IntN(2) == 0 {
 			a.Event.Same = fmt.Sprint("s", w.IntN(30))
 		}
@@ -134,6 +139,16 @@ func (w *walk) admitSome() {
 		in[i] = a
 	}
 	w.both(fmt.Sprintf("admit %+v", in), func(s state.Store) (any, error) { return s.Admit(w.ctx, in) })
+}
+
+func (w *walk) agent() string { return []string{"assistant", "billing"}[w.IntN(2)] }
+
+// thread is the n-th thread of one of two channels. Only those below 4 are
+// admitted to before they have a fork.
+func (w *walk) thread(n int) chat.Thread {
+	t := thread(n)
+	t.Channel = []string{"slack", "slack", "github"}[w.IntN(3)]
+	return t
 }
 
 func (w *walk) claimOne() {
@@ -213,11 +228,37 @@ func (w *walk) settleOne() {
 	w.both(fmt.Sprintf("settle %s %+v", e.Post.Key, o), func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) })
 }
 
+func (w *walk) forkOne() {
+	if w.IntN(3) == 0 && w.fork != nil {
+		w.both("the last fork again", w.fork)
+		return
+	}
+	from, agent, to, seq := state.ConversationID(w.agent(), w.thread(w.IntN(5))), w.agent(), w.thread(w.IntN(12)), int64(w.IntN(5))
+	if l, ok := w.lease(); ok {
+		from = l.Conversation.ID
+	}
+	do := func(s state.Store) (any, error) { return s.Fork(w.ctx, from, seq, agent, to) }
+	if _, ok := w.both(fmt.Sprintf("fork %s at %d to %s in %s", from, seq, agent, to), do); ok {
+		w.fork = do
+		in := []state.Admit{{Event: event(0, fmt.Sprint("f", w.IntN(1000))), Agent: agent}}
+		in[0].Event.Thread = to
+		w.both(fmt.Sprintf("admit %+v to the fork", in), func(s state.Store) (any, error) { return s.Admit(w.ctx, in) })
+	}
+}
+
+func (w *walk) putSome() {
+	space, vs := spaces[w.IntN(2)], make([]state.Value, w.IntN(4))
+	for i := range vs {
+		vs[i] = state.Value{Key: fmt.Sprint("k", w.IntN(12)), Data: [][]byte{nil, {}, fmt.Append(nil, w.IntN(100))}[w.IntN(3)]}
+	}
+	w.both(fmt.Sprintf("put %+v in %s", vs, space), func(s state.Store) (any, error) { return nil, s.PutValues(w.ctx, space, vs...) })
+}
+
 func (w *walk) readOne() {
-	t := thread(w.IntN(4))
-	t.Channel = []string{"slack", "github"}[w.IntN(2)]
-	id := state.ConversationID([]string{"assistant", "billing"}[w.IntN(2)], t)
+	t := w.thread(w.IntN(5))
+	id := state.ConversationID(w.agent(), t)
 	event, after, before, limit := fmt.Sprint("e", w.IntN(60)), int64(w.IntN(10)), w.at(), w.IntN(5)
+	space, key := spaces[w.IntN(2)], fmt.Sprint("k", w.IntN(12))
 	read := []func(state.Store) (any, error){
 		func(s state.Store) (any, error) { return s.Load(w.ctx, id, after) },
 		func(s state.Store) (any, error) { return s.Blob(w.ctx, id, "fold") },
@@ -225,6 +266,8 @@ func (w *walk) readOne() {
 		func(s state.Store) (any, error) { return s.Find(w.ctx, t) },
 		func(s state.Store) (any, error) { return s.Event(w.ctx, t.Channel, event) },
 		func(s state.Store) (any, error) { return s.Conversations(w.ctx, before, limit) },
-	}[w.IntN(6)]
+		func(s state.Store) (any, error) { return s.Value(w.ctx, space, key) },
+		func(s state.Store) (any, error) { return s.ListValues(w.ctx, space, key, limit) },
+	}[w.IntN(8)]
 	w.both("read", read)
 }
