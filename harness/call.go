@@ -24,6 +24,10 @@ type Call struct {
 	voices []Voice
 }
 
+// Key names the call everywhere, the same on every attempt: the idempotency key
+// of what it does outside. ID is unique within its log only.
+func (c *Call) Key() string { return c.scope.snap.Turn + "/" + c.ID }
+
 // Thread is where the conversation happens.
 func (c *Call) Thread() chat.Thread { return c.scope.snap.Thread }
 

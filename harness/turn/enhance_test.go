@@ -25,6 +25,7 @@ func ladder(c *harness.Context) string {
 			Name: "a stronger model and files", Model: "strong", Sandbox: "memory", Who: chat.Member, For: time.Hour,
 			Tools:  []harness.Tool{act("build", func(context.Context, *harness.Call) (string, error) { return "built", nil })},
 			Skills: []harness.Skill{{Name: "review", Doc: "how we review", Body: "Read twice."}},
+			Subagents: []harness.Subagent{{Name: "reader", Doc: "reads much", Agent: func(*harness.Context) string { return "Read." }}},
 		},
 		enhance.Rung{
 			Name: "deploying", Model: "strong", Who: chat.Maintainer,
@@ -36,8 +37,8 @@ func ladder(c *harness.Context) string {
 
 const (
 	lowTools  = "enhance"
-	midTools  = "build read write edit bash grep glob skill"
-	fullTools = "build deploy skill"
+	midTools  = "build read write edit bash grep glob task skill"
+	fullTools = "build deploy task skill"
 )
 
 func climb(reason string) scripted.Step {
@@ -62,26 +63,27 @@ func (w *world) has(n int, modelID, tools string) {
 
 // At the bottom there is the cheap model and the tool to climb; after the
 // climb the next call of the same response has the stronger model, the
-// sandbox, the tools and the skills, and the model is told.
+// sandbox, the tools, the skills and the subagents, and the model is told.
 func TestClimbWithinOneResponse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, ladder, climb("needs files"), call("build"), scripted.Say("built"))
 	w.ask("U1", "build it")
 	w.has(0, "fast-1", lowTools)
 	w.has(1, "strong-1", midTools)
-	if got := w.request(1).System; !strings.Contains(got, "- review: how we review") {
+	if got := w.request(1).System; !strings.Contains(got, "- review: how we review") || !strings.Contains(got, "- reader: reads much") {
 		t.Errorf("the catalogue is not there: %q", got)
 	}
 	want := "You are now on level 1 (a stronger model and files).\n" +
 		"The model is now strong; earlier messages may be another model's.\n" +
 		"A memory sandbox with files and a shell is attached.\n" +
 		"Skills added: review.\n" +
-		"Tools added: build, read, write, edit, bash, grep, glob, skill.\nTools gone: enhance.\n" +
-		"Tools you have now: build, read, write, edit, bash, grep, glob, skill."
+		"Subagents added: reader.\n" +
+		"Tools added: build, read, write, edit, bash, grep, glob, task, skill.\nTools gone: enhance.\n" +
+		"Tools you have now: build, read, write, edit, bash, grep, glob, task, skill."
 	if d := cmp.Diff([]string{want}, notices(w.request(1))); d != "" {
 		t.Errorf("announced (-want +got):\n%s", d)
 	}
-	if got := of[record.Did](w.records())[0].Text; got != "Unlocked: a stronger model and files. From now on: model strong, a memory sandbox with files and a shell, tool build, skill review, until 2026-03-01T13:00:00Z." {
+	if got := of[record.Did](w.records())[0].Text; got != "Unlocked: a stronger model and files. From now on: model strong, a memory sandbox with files and a shell, tool build, skill review, subagent reader, until 2026-03-01T13:00:00Z." {
 		t.Errorf("the call answers %q", got)
 	}
 	if got := trace(w.records()); got != "heard rendered said did:done wrote told rendered said did:done rendered said settled:answered" {

@@ -77,7 +77,7 @@ type runs struct {
 func (r *runs) note(c *harness.Call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.by[c.ID]++
+	r.by[c.Key()]++
 }
 
 // A scenario is a conversation whose model looks only at the request, so that
@@ -133,6 +133,7 @@ var scenarios = map[string]scenario{
 			return fmt.Sprint(n.Value)
 		}
 	}, lastSays(map[string]scripted.Step{"please": call("count", "count")}), []string{"please", "please"}},
+	"tasks side by side": taskScenario,
 	"files": {func(r *runs) harness.Agent {
 		return func(c *harness.Context) string {
 			harness.UseSandbox(c, "memory")
@@ -146,6 +147,25 @@ var scenarios = map[string]scenario{
 		"bytes over a": scripted.Answer(scripted.ToolCall("edit", `{"path":"a","old_text":"1","new_text":"2"}`), scripted.ToolCall("look", `{}`)),
 	}), []string{"please", "thanks"}},
 }
+
+var taskScenario = scenario{func(r *runs) harness.Agent {
+	child := func(c *harness.Context) string {
+		harness.UseTool(c, counted(r, "look"))
+		n := harness.UseState(c, "n", 0)
+		harness.UseTool(c, act("count", func(_ context.Context, call *harness.Call) (string, error) {
+			r.note(call)
+			n.Update(call, func(v int) int { return v + 1 })
+			return "counted", nil
+		}))
+		return "Child."
+	}
+	return giver(harness.Subagent{Agent: child}, counted(r, "look"))
+}, bySystem(map[string]scripted.Step{
+	"Child.": lastSays(map[string]scripted.Step{"first": call("look", "count"), "second": call("count"), "Interrupted": call("count")}),
+	"Help.": lastSays(map[string]scripted.Step{
+		"please": scripted.Answer(taskFor("helper", "first"), scripted.ToolCall("look", "{}"), taskFor("helper", "second")),
+	}),
+}), []string{"please", "thanks"}}
 
 // play runs a scenario in which the process dies now and then and another one
 // goes on. It says how many commits there were.
@@ -238,26 +258,37 @@ func outcomes(w *world) []string {
 func checkLog(t *testing.T, when string, w *world, r *runs) int {
 	t.Helper()
 	settled, done, said, heard := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	for _, b := range w.records() {
+	check := func(task string, b record.Body) {
 		switch b := b.(type) {
 		case record.Heard:
 			heard[b.Event.ID]++
 		case record.Settled:
-			settled[b.Turn]++
+			if task == "" {
+				settled[b.Turn]++
+			}
 		case record.Said:
 			said[fmt.Sprint(b.Turn, b.Step)]++
 			for _, p := range b.Parts {
 				if p.Kind == model.Call {
-					done[p.CallID] += 0
+					done[task+p.CallID] += 0
 				}
 			}
 		case record.Did:
-			done[b.CallID]++
-			if n := r.by[b.CallID]; n > 1 || n == 0 && b.End == record.Done && (b.Tool == "look" || b.Tool == "act" || b.Tool == "count") {
-				t.Errorf("%s: %s (%s, %s) was run %d times", when, b.CallID, b.Tool, b.End, n)
+			done[task+b.CallID]++
+			key := b.Turn + "/" + b.CallID
+			if n := r.by[key]; n > 1 || n == 0 && b.End == record.Done && (b.Tool == "look" || b.Tool == "act" || b.Tool == "count") {
+				t.Errorf("%s: %s (%s, %s) was run %d times", when, key, b.Tool, b.End, n)
 			}
 		}
 	}
+	for _, b := range w.records() {
+		if c, ok := b.(record.Child); ok {
+			check(strings.Join(c.Task, "/")+"/", c.Body)
+			continue
+		}
+		check("", b)
+	}
+	w.checkFold(when)
 	for what, counts := range map[string]map[string]int{"events": heard, "turns": settled, "calls": done, "steps": said} {
 		for id, n := range counts {
 			if n != 1 {
@@ -277,6 +308,37 @@ func checkLog(t *testing.T, when string, w *world, r *runs) int {
 		keys[p.Post.Key] = true
 	}
 	return len(settled)
+}
+
+// checkFold compares the present in memory with the one that the log gives.
+func (w *world) checkFold(when string) {
+	w.t.Helper()
+	id := state.ConversationID("tested", thread)
+	c := w.engine.folds.take(id)
+	if c == nil {
+		w.t.Errorf("%s: no present in memory", when)
+		return
+	}
+	w.engine.folds.put(id, c)
+	v, err := w.store.Load(context.Background(), id, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var fresh record.Fold
+	if err := fresh.Add(v.Records); err != nil {
+		w.t.Fatal(err)
+	}
+	live, err := c.fold.Checkpoint()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	want, err := fresh.Checkpoint()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(live)); d != "" {
+		w.t.Errorf("%s: the present in memory is not the log's (-log +memory):\n%s", when, d)
+	}
 }
 
 // A call that a crash left open is not run again: the model is told that its
