@@ -23,8 +23,8 @@ func ladder(c *harness.Context) string {
 		enhance.Rung{Name: "quick answers", Model: "fast"},
 		enhance.Rung{
 			Name: "a stronger model and files", Model: "strong", Sandbox: "memory", Who: chat.Member, For: time.Hour,
-			Tools:  []harness.Tool{act("build", func(context.Context, *harness.Call) (string, error) { return "built", nil })},
-			Skills: []harness.Skill{{Name: "review", Doc: "how we review", Body: "Read twice."}},
+			Tools:     []harness.Tool{act("build", func(context.Context, *harness.Call) (string, error) { return "built", nil })},
+			Skills:    []harness.Skill{{Name: "review", Doc: "how we review", Body: "Read twice."}},
 			Subagents: []harness.Subagent{{Name: "reader", Doc: "reads much", Agent: func(*harness.Context) string { return "Read." }}},
 		},
 		enhance.Rung{

@@ -113,8 +113,10 @@ func TestTaskForNobody(t *testing.T) {
 	for _, d := range of[record.Did](w.records()) {
 		got = append(got, string(d.End)+" "+d.Text)
 	}
-	want := []string{`failed Error: no subagent "nobody"; there are: helper`,
-		"refused Error: the arguments do not fit: say in prompt what is to be done. Nothing was run; correct the arguments."}
+	want := []string{
+		`failed Error: no subagent "nobody"; there are: helper`,
+		"refused Error: the arguments do not fit: say in prompt what is to be done. Nothing was run; correct the arguments.",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
