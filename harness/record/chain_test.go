@@ -114,7 +114,7 @@ func TestFoldKeepsTheChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cut := range records {
-		f := record.Restore([]byte(checkpoint(t, fold(t, records[:cut]))))
+		f := record.Restore([]byte(checkpoint(t, fold(t, records[:cut]))), "c")
 		if err := f.Add(records[cut:]); err != nil {
 			t.Fatal(err)
 		}

@@ -291,24 +291,25 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 6
+const checkpointVersion = 7
 
 type checkpoint struct {
-	Version int   `json:"version"`
-	Fold    *Fold `json:"fold"`
+	Version int      `json:"version"`
+	Of      state.ID `json:"of"` // a fork gets the blobs of its original, which may have gone on since
+	Fold    *Fold    `json:"fold"`
 }
 
-// Checkpoint writes the fold down, so that the next reader need not begin at
-// the first record. It is a cache: without it the fold is the same.
-func (f *Fold) Checkpoint() ([]byte, error) {
-	return encode(checkpoint{Version: checkpointVersion, Fold: f})
+// Checkpoint writes the fold of a conversation down, so that the next reader
+// need not begin at the first record. It is a cache: without it the fold is the same.
+func (f *Fold) Checkpoint(of state.ID) ([]byte, error) {
+	return encode(checkpoint{Version: checkpointVersion, Of: of, Fold: f})
 }
 
-// Restore reads a checkpoint. One that is missing, damaged or of another
-// version gives the empty fold.
-func Restore(data []byte) *Fold {
+// Restore reads a checkpoint of a conversation. One that is missing, damaged, of
+// another version or of another conversation gives the empty fold.
+func Restore(data []byte, of state.ID) *Fold {
 	var c checkpoint
-	if json.Unmarshal(data, &c) != nil || c.Version != checkpointVersion || c.Fold == nil {
+	if json.Unmarshal(data, &c) != nil || c.Version != checkpointVersion || c.Of != of || c.Fold == nil {
 		return &Fold{}
 	}
 	return c.Fold

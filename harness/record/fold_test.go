@@ -48,7 +48,7 @@ func TestCheckpointAndRestEqualAll(t *testing.T) {
 		whole := fold(t, records)
 		cut := r.IntN(len(records) + 1)
 		head := fold(t, records[:cut])
-		f := record.Restore([]byte(checkpoint(t, head)))
+		f := record.Restore([]byte(checkpoint(t, head)), "c")
 		if err := f.Add(records[cut:]); err != nil {
 			t.Fatal(err)
 		}
@@ -75,14 +75,14 @@ func TestRestoreGarbage(t *testing.T) {
 	t.Parallel()
 	good := checkpoint(t, fold(t, log(t, bodies())))
 	for name, data := range map[string]string{
-		"nothing": "", "no JSON": "{", "another form": `[1]`, "null": "null", "no fold": good[:strings.Index(good, ",")] + "}",
+		"nothing": "", "no JSON": "{", "another form": `[1]`, "null": "null", "no fold": good[:strings.Index(good, `,"fold"`)] + "}", "another conversation": strings.Replace(good, `"of":"c"`, `"of":"d"`, 1),
 		"another version": strings.Replace(good, `"version":`, `"version":9`, 1), "half": good[:len(good)/2],
 	} {
-		if d := cmp.Diff(&record.Fold{}, record.Restore([]byte(data))); d != "" {
+		if d := cmp.Diff(&record.Fold{}, record.Restore([]byte(data), "c")); d != "" {
 			t.Errorf("%s: not the empty fold:\n%s", name, d)
 		}
 	}
-	if record.Restore([]byte(good)).Seq == 0 {
+	if record.Restore([]byte(good), "c").Seq == 0 {
 		t.Error("a good checkpoint gave the empty fold")
 	}
 }
@@ -144,7 +144,7 @@ func BenchmarkFold10kFromCheckpoint(b *testing.B) {
 	records := long(b)
 	data := []byte(checkpoint(b, fold(b, records[:9_990])))
 	for b.Loop() {
-		if err := record.Restore(data).Add(records[9_990:]); err != nil {
+		if err := record.Restore(data, "c").Add(records[9_990:]); err != nil {
 			b.Fatal(err)
 		}
 	}

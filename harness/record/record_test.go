@@ -153,7 +153,7 @@ func FuzzDecode(f *testing.F) {
 
 func checkpoint(t testing.TB, f *record.Fold) string {
 	t.Helper()
-	b, err := f.Checkpoint()
+	b, err := f.Checkpoint("c")
 	if err != nil {
 		t.Fatal(err)
 	}

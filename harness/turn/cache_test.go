@@ -78,9 +78,10 @@ func TestLoadReadsOnlyWhatIsNew(t *testing.T) {
 func TestCheckpointIsOnlyACache(t *testing.T) {
 	t.Parallel()
 	longer := func(b []byte) []byte {
-		f := record.Restore(b)
+		id := state.ConversationID("tested", thread)
+		f := record.Restore(b, id)
 		f.Seq += 1000
-		b, err := f.Checkpoint()
+		b, err := f.Checkpoint(id)
 		if err != nil {
 			t.Error(err)
 		}
@@ -89,6 +90,9 @@ func TestCheckpointIsOnlyACache(t *testing.T) {
 	for name, broken := range map[string]func([]byte) []byte{
 		"good": func(b []byte) []byte { return b }, "none": func([]byte) []byte { return nil },
 		"half": func(b []byte) []byte { return b[:len(b)/2] }, "of a longer log": longer,
+		"of another conversation": func(b []byte) []byte {
+			return bytes.Replace(bytes.Replace(b, []byte("message"), []byte("foreign"), 1), []byte(`"of":"c`), []byte(`"of":"d`), 1)
+		},
 		"of another version": func(b []byte) []byte { return bytes.Replace(b, []byte(`"version":1`), []byte(`"version":2`), 1) },
 	} {
 		w := worldOf(t, plain(), scripted.Play(scripted.Say("ok"), 0))

@@ -156,7 +156,7 @@ func (e *Engine) load(ctx context.Context, id state.ID) (*cached, []state.Entry,
 		if err != nil {
 			return nil, nil, fmt.Errorf("load %s: %w", id, err)
 		}
-		c = &cached{fold: record.Restore(blob), bytes: len(blob)}
+		c = &cached{fold: record.Restore(blob, id), bytes: len(blob)}
 		c.saved = c.fold.Seq
 	}
 	v, err := e.Log.Load(ctx, id, c.fold.Seq)
@@ -277,7 +277,7 @@ func (r *run) release(ctx context.Context, wake time.Time) error {
 		r.batch.Pause = r.Clock().Add(roleWait)
 	}
 	if r.f.Seq-r.cached.saved >= max(64, r.cached.saved/2) {
-		data, err := r.f.Checkpoint()
+		data, err := r.f.Checkpoint(r.conv.ID)
 		if err != nil {
 			return fmt.Errorf("checkpoint: %w", err)
 		}
