@@ -38,13 +38,16 @@ type parts struct {
 	names     map[string]string // of models, for showing
 	offer     *offer
 	level     slog.Level // of the log
+	tokens    []string   // of the API
 }
 
 // partsOf reads all settings; what is wrong or odd is noted in them.
 func partsOf(s *config.Settings) parts {
 	f := readFile(s)
 	p := parts{talk: f.access.Talk, access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
-	checkListen(s)
+	checkListen(s, varListen)
+	checkListen(s, varAdmin)
+	p.tokens = adminTokens(s)
 	checkStore(s)
 	before := s.Refused()
 	for _, setup := range channelSetups {
@@ -163,12 +166,17 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 		Store: st, Channels: p.channels, Routes: p.routes, Engine: engine,
 		Owner: owner(), Clock: time.Now, Logger: logger,
 	})
-	ln, err := listen(s.Get(varListen))
+	ln, err := listen(s, varListen)
 	if err != nil {
 		return err
 	}
-	logger.Info("gateway ready", "listen", ln.Addr().String(), "version", versionText())
-	err = g.Run(ctx, ln)
+	admin, err := listen(s, varAdmin)
+	if err != nil {
+		_ = ln.Close() // nothing has come yet
+		return err
+	}
+	logger.Info("gateway ready", "listen", ln.Addr().String(), "admin", admin.Addr().String(), "version", versionText())
+	err = serveBoth(ctx, g, ln, p.api(st, logger), admin, logger)
 	logger.Info("gateway stopped")
 	return err
 }

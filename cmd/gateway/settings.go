@@ -25,11 +25,13 @@ import (
 // Variables of the gateway itself.
 var (
 	varListen   = config.Var{Name: "HEDDLE_LISTEN", Doc: "Address of the public listener.", Default: ":8080", Example: "127.0.0.1:8080"}
+	varAdmin    = config.Var{Name: "HEDDLE_ADMIN_LISTEN", Doc: "Address of the admin listener, which serves the API.", Default: "127.0.0.1:8081"}
+	varToken    = config.Var{Name: "HEDDLE_ADMIN_TOKEN", Doc: "The API's bearer token, at least 16 bytes; several separated by commas while changing it. Without one the API lets nobody in.", Secret: true, Example: "what openssl rand -hex 32 prints"}
 	varState    = config.Var{Name: "HEDDLE_STATE", Doc: "The store: sqlite:PATH, or mem: for trials.", Default: "sqlite:heddle.db", Example: "sqlite:/data/heddle.db"}
 	varLogLevel = config.Var{Name: "HEDDLE_LOG_LEVEL", Doc: "debug, info, warn or error.", Default: "info"}
 )
 
-var gatewayVars = []config.Var{varListen, varState, varLogLevel, config.File}
+var gatewayVars = []config.Var{varListen, varAdmin, varToken, varState, varLogLevel, config.File}
 
 // agentSettings is one entry of the section agents.
 type agentSettings struct {

@@ -37,6 +37,9 @@ var sandboxSetups = []func() sandbox.Provider{
 	func() sandbox.Provider { return virtual.New(virtual.Options{}) },
 }
 
+// storedFiles read what a kind of sandbox stores, for people.
+var storedFiles = map[string]func(snapshot []byte) (map[string][]byte, error){"virtual": virtual.Stored}
+
 // stores are the kinds of store, by the part of HEDDLE_STATE before the first colon.
 var stores = map[string]storeKind{"mem": memStore, "sqlite": sqliteStore}
 

@@ -46,6 +46,7 @@ type world struct {
 	exited chan struct{} // closed when cmd has ended and been waited for
 	log    *gatewayLog
 	front  string // address of the program
+	admin  string // and of its admin listener
 
 	mu     sync.Mutex
 	faults map[string][]fakeslack.Fault
@@ -53,6 +54,9 @@ type world struct {
 }
 
 type worldKey struct{}
+
+// adminToken opens the program's API.
+const adminToken = "canary-admin-token-0123456789"
 
 func setupWorld(env *testscript.Env) error {
 	w := &world{heard: map[string]fakeslack.Delivery{}, words: map[string]fakeslack.Words{}, faults: map[string][]fakeslack.Fault{}, called: map[string]chan struct{}{}}
@@ -83,7 +87,7 @@ func setupWorld(env *testscript.Env) error {
 	env.Values[worldKey{}] = w
 	o := w.slack.Options()
 	for k, v := range map[string]string{
-		"HEDDLE_LISTEN": "127.0.0.1:0", "HEDDLE_STATE": "sqlite:" + filepath.Join(env.WorkDir, "heddle.db"),
+		"HEDDLE_LISTEN": "127.0.0.1:0", "HEDDLE_ADMIN_LISTEN": "127.0.0.1:0", "HEDDLE_ADMIN_TOKEN": adminToken, "HEDDLE_STATE": "sqlite:" + filepath.Join(env.WorkDir, "heddle.db"),
 		"SLACK_BOT_TOKEN": o.BotToken, "SLACK_SIGNING_SECRET": o.SigningSecret, "SLACK_API_URL": w.api.URL + "/api/",
 		"OPENAI_API_KEY": "sk-canary-openai", "OPENAI_BASE_URL": w.llm.URL + "/v1",
 		"MCP_PROGRAM": program, "MCP_URL": remote.URL, "MCP_ROLE": "docs",
@@ -142,7 +146,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 type gatewayLog struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer
-	ready chan string
+	ready chan [2]string // address, and of the admin listener
 	once  sync.Once
 }
 
@@ -151,9 +155,9 @@ func (l *gatewayLog) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	l.buf.Write(p)
 	for line := range bytes.Lines(p) {
-		var r struct{ Msg, Listen string }
+		var r struct{ Msg, Listen, Admin string }
 		if json.Unmarshal(line, &r) == nil && r.Msg == "gateway ready" {
-			l.once.Do(func() { l.ready <- r.Listen })
+			l.once.Do(func() { l.ready <- [2]string{r.Listen, r.Admin} })
 		}
 	}
 	return len(p), nil
@@ -172,13 +176,13 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	if w.cmd != nil && w.cmd.ProcessState == nil {
 		ts.Fatalf("the gateway is running already")
 	}
-	w.log = &gatewayLog{ready: make(chan string, 1)}
+	w.log = &gatewayLog{ready: make(chan [2]string, 1)}
 	path, err := exec.LookPath("gateway")
 	ts.Check(err)
 	w.cmd = exec.Command(path, append(args, "run")...)
 	w.cmd.Dir = ts.Getenv("WORK")
 	for _, k := range []string{
-		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
+		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
 		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
 		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY",
 	} {
@@ -191,13 +195,13 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	w.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, exited chan struct{}) { _ = cmd.Wait(); close(exited) }(w.cmd, w.exited)
 	select {
-	case w.front = <-w.log.ready:
+	case at := <-w.log.ready:
+		w.front, w.admin = "http://"+at[0], "http://"+at[1]
 	case <-w.exited:
 		ts.Fatalf("the gateway ended: %s", w.log)
 	case <-ctx.Done():
 		ts.Fatalf("the gateway is not ready: %s", w.log)
 	}
-	w.front = "http://" + w.front
 }
 
 // end signals the program, waits for its end and returns its exit code, -1 for a kill.

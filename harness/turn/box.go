@@ -38,10 +38,13 @@ type box struct {
 	saved string // digest of the stored snapshot
 }
 
+// FilesBlob names the blob with a conversation's stored files of a sandbox kind.
+func FilesBlob(kind string) string { return "files/" + kind }
+
 // blob names the stored files of a sandbox kind.
 func (b *boxes) blob(kind string) string {
 	if b.task == "" {
-		return "files/" + kind
+		return FilesBlob(kind)
 	}
 	return "task/" + b.task + "/" + kind
 }

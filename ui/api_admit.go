@@ -1,0 +1,149 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/state"
+)
+
+// author is whoever holds a token.
+var author = chat.Author{ID: "api", Account: chat.APIAccount}
+
+// topics are the ways to steer a conversation; policies what becomes of
+// messages that come while a turn runs.
+var (
+	topics   = []string{"abort", "pause", "resume", "step", "policy"}
+	policies = []string{"join", "queue", "steer", "replace", "drop"}
+)
+
+// admitTime bounds the wait for the store.
+const admitTime = 5 * time.Second
+
+// An admitted is the answer to what was admitted: the event is on disk.
+type admitted struct {
+	Conversation state.ID `json:"conversation"`
+	Channel      string   `json:"channel"`
+	Event        string   `json:"event"`
+	Status       string   `json:"status"` // "admitted", or "duplicate" of what had the same key
+}
+
+// send starts or continues a conversation.
+func (a *API) send(w http.ResponseWriter, r *http.Request) error {
+	var b struct {
+		Text   string          `json:"text"`
+		Data   json.RawMessage `json:"data"`
+		Result json.RawMessage `json:"result"`
+		Key    string          `json:"key"`
+	}
+	t, err := a.target(r)
+	if err != nil {
+		return err
+	}
+	if err := read(w, r, &b); err != nil {
+		return err
+	}
+	e := chat.Event{Kind: chat.Message, Topic: "message", Text: b.Text, Data: canonical(b.Data), Want: canonical(b.Result)}
+	switch {
+	case strings.TrimSpace(e.Text) == "" && e.Data == nil:
+		return fail(badRequest, "neither text nor data")
+	case e.Want != nil && e.Want[0] != '{':
+		return fail(badRequest, "result is no JSON Schema: want an object")
+	}
+	return a.admit(w, r, t, e, b.Key)
+}
+
+// control makes the handler that admits one way to steer.
+func (a *API) control(topic string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var b struct {
+			Turn   string `json:"turn"`
+			Policy string `json:"policy"`
+			Key    string `json:"key"`
+		}
+		t, err := a.existing(r)
+		if err != nil {
+			return err
+		}
+		if err := read(w, r, &b); err != nil {
+			return err
+		}
+		switch {
+		case b.Turn != "" && (topic != "abort" || !isTurn.MatchString(b.Turn)):
+			return fail(badRequest, "turn is for abort and names a turn of the conversation")
+		case (b.Policy != "" || topic == "policy") && (topic != "policy" || !slices.Contains(policies, b.Policy)):
+			return fail(badRequest, "policy is for the path policy and one of "+strings.Join(policies, ", "))
+		}
+		e := chat.Event{Kind: chat.Control, Topic: topic, Text: b.Turn + b.Policy} // at most one of them
+		return a.admit(w, r, t, e, b.Key)
+	}
+}
+
+var (
+	isTurn = regexp.MustCompile(`^t[a-z2-7]{26}$`)
+	isKey  = regexp.MustCompile(`^[A-Za-z0-9._~:-]{1,128}$`)
+)
+
+// admit stores the event and answers when it is on disk. A key is for one
+// event of a channel: again with the same content it does nothing and gets the
+// same answer.
+func (a *API) admit(w http.ResponseWriter, r *http.Request, t target, e chat.Event, key string) error {
+	if key == "" {
+		key = rand.Text()
+	}
+	if !isKey.MatchString(key) {
+		return fail(badRequest, "a key has 1 to 128 letters, digits and . _ ~ : -")
+	}
+	e.ID, e.Thread, e.Author = "api:"+key, t.thread, author
+	got, err := a.store(r.Context(), t.agent, e)
+	if err != nil {
+		return err
+	}
+	status := "admitted"
+	if got.Status == state.Duplicate {
+		status = "duplicate"
+	}
+	w.Header().Set("Location", "/api/v1/events/"+url.PathEscape(e.Thread.Channel)+"/"+url.PathEscape(e.ID))
+	return reply(w, http.StatusAccepted, admitted{got.Conversation, e.Thread.Channel, e.ID, status})
+}
+
+// store admits the event.
+func (a *API) store(ctx context.Context, agent string, e chat.Event) (state.Admission, error) {
+	// Who hangs up does not undo it: the answer to the next try is the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), admitTime)
+	defer cancel()
+	out, err := a.Store.Admit(ctx, []state.Admit{{Event: e, Agent: agent}})
+	switch {
+	case err != nil:
+		a.Logger.Error("event not admitted", "channel", e.Thread.Channel, "event", e.ID, "err", err)
+		return state.Admission{}, fail(storeFailed, "the event is not stored")
+	case out[0].Conflict:
+		return state.Admission{}, fail(keyUsed, "the key was used for something else")
+	}
+	return out[0], nil
+}
+
+// canonical is JSON that is equal for equal values, whatever the order of
+// names and the blanks; nil for null and for nothing. The value is valid JSON.
+func canonical(v json.RawMessage) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.UseNumber()
+	var any any
+	if d.Decode(&any) != nil || any == nil {
+		return nil
+	}
+	data, err := json.Marshal(any)
+	if err != nil {
+		return nil // unreachable: it has been decoded
+	}
+	return data
+}

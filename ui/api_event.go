@@ -1,0 +1,143 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/state"
+)
+
+// mostWait bounds a long poll.
+const mostWait = time.Minute
+
+// An eventView is what became of an event.
+type eventView struct {
+	Status       string   `json:"status"` // "ignored", "waiting" in the inbox, "running", "settled"
+	Conversation state.ID `json:"conversation,omitempty"`
+	Turn         string   `json:"turn,omitempty"`    // that took it
+	Outcome      string   `json:"outcome,omitempty"` // of the turn; "passed" or "noted" if it led to none
+	Reason       string   `json:"reason,omitempty"`
+	Answer       string   `json:"answer,omitempty"` // the model's last words
+	Cost         float64  `json:"cost"`             // of the turn, US dollars
+	Usage        any      `json:"usage,omitempty"`
+}
+
+// event tells what became of an event, and waits for its end if asked to.
+func (a *API) event(w http.ResponseWriter, r *http.Request) error {
+	q := query{values: r.URL.Query()}
+	wait := q.duration("wait", mostWait)
+	if err := q.done(); err != nil {
+		return err
+	}
+	id := r.PathValue("event")
+	got, err := a.Store.Event(r.Context(), r.PathValue("channel"), id)
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return fail(noSuchEvent, "no such event was admitted")
+	case err != nil:
+		return err
+	case got.Status == state.Ignored:
+		return reply(w, http.StatusOK, eventView{Status: "ignored", Reason: got.Reason})
+	}
+	c, err := a.conversation(r.Context(), got.Conversation)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		giveBack, err := a.wait()
+		if err != nil {
+			return err
+		}
+		defer giveBack()
+	}
+	news := tail{store: a.Store, target: target{c.ID, c.Agent, c.Thread}}
+	e := following{id: id, view: eventView{Status: "waiting", Conversation: c.ID}}
+	for end := time.Now().Add(wait); ; {
+		v, changed, err := news.next(r.Context())
+		if err != nil {
+			return a.found(err)
+		}
+		if changed {
+			if err := e.follow(v); err != nil {
+				return fmt.Errorf("event of %s: %w", c.ID, err)
+			}
+		}
+		if e.view.Status == "settled" || !time.Now().Before(end) || !pause(r.Context(), lookEvery) {
+			return reply(w, http.StatusOK, e.view)
+		}
+	}
+}
+
+// following reads a log for one event.
+type following struct {
+	id   string
+	view eventView
+}
+
+// follow takes in what is new.
+func (f *following) follow(v state.View) error {
+	for _, r := range v.Records {
+		if err := f.record(r); err != nil {
+			return err
+		}
+	}
+	for _, e := range v.Inbox {
+		if e.Event.ID == f.id {
+			return nil
+		}
+	}
+	if f.view.Status == "waiting" { // it has been taken and left no record of its own
+		f.view.Status, f.view.Outcome = "settled", "noted"
+	}
+	return nil
+}
+
+func (f *following) record(r state.Record) error {
+	switch r.Kind {
+	case "heard", "passed", "said", "settled":
+	default:
+		return nil
+	}
+	body, err := record.Decode(r)
+	if err != nil {
+		return err
+	}
+	v := &f.view
+	switch b := body.(type) {
+	case record.Heard:
+		if b.Event.ID == f.id {
+			v.Status, v.Turn = "running", b.Turn
+			if b.Turn == "" {
+				v.Status, v.Outcome = "settled", "noted"
+			}
+		}
+	case record.Passed:
+		if b.Event == f.id {
+			v.Status, v.Outcome, v.Reason = "settled", "passed", b.Reason
+		}
+	case record.Said:
+		if b.Turn == v.Turn && v.Status == "running" {
+			v.Answer = words(b)
+		}
+	case record.Settled:
+		if b.Turn == v.Turn && v.Status == "running" {
+			v.Status, v.Outcome, v.Reason, v.Cost, v.Usage = "settled", string(b.Outcome), b.Reason, b.Cost, b.Usage
+		}
+	}
+	return nil
+}
+
+// words is what a model said to people.
+func words(b record.Said) string {
+	var text strings.Builder
+	for _, p := range b.Parts {
+		if p.Kind == "text" {
+			text.WriteString(p.Text)
+		}
+	}
+	return text.String()
+}
