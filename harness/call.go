@@ -66,8 +66,9 @@ type Scope struct {
 	values  *values
 	memos   Memos
 	paths   *locks
-	mu      sync.Mutex // guards parts
+	mu      sync.Mutex // guards parts and cited
 	parts   []Part
+	cited   []Citation
 	// delegate gives a task to a subagent.
 	delegate func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)
 }

@@ -112,7 +112,7 @@ func depth(v any) int {
 }
 
 // marks are what begins an announcement of the harness.
-var marks = regexp.MustCompile(`(?i)[<\x{FE64}\x{FF1C}][\s/]*(heard|notice)`)
+var marks = regexp.MustCompile(`(?i)[<\x{FE64}\x{FF1C}][\s/]*(heard|notice|cited)`)
 
 // What the keys of an object are.
 type keys int

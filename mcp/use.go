@@ -7,6 +7,8 @@ import "github.com/heddlehq/heddle/harness"
 // mounted while somebody in the thread has less than the role of the settings,
 // or before the server was connected for the first time.
 //
+// A message "/SERVER:PROMPT name=value" shows the model that prompt.
+//
 // All steps that one event causes see the same list: the newest one when the
 // event was first rendered. A server that changes its list in the middle of a
 // turn changes the next one. A tool that was taken back or changed since then
@@ -25,5 +27,6 @@ func Use(c *harness.Context, s *Server) {
 	}
 	if snap.prompts {
 		harness.UseTool(c, s.data[1])
+		useCommand(c, s)
 	}
 }

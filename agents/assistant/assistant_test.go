@@ -47,7 +47,7 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("%q gave %q, %v", prompt, m.System(), err)
 		}
 	}
-	for _, mark := range []string{"<heard>", "<notice>"} {
+	for _, mark := range []string{"<heard>", "<notice>", "<cited>"} {
 		if !strings.Contains(assistant.DefaultPrompt, mark) {
 			t.Errorf("the default prompt does not explain %s", mark)
 		}

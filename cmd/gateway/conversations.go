@@ -148,6 +148,8 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("rendered   step %d: %s", b.Step, manifest(b)) + loads(b)
 	case record.Told:
 		return "told       " + b.Text
+	case record.Cited:
+		return fmt.Sprintf("cited      %s: %s", b.Source, b.Text)
 	case record.Retried:
 		return fmt.Sprintf("retried    step %d: %s, waited %v", b.Step, b.Fault, b.Wait.Round(time.Millisecond))
 	case record.Said:

@@ -67,6 +67,8 @@ func act(b record.Body) []string {
 		return []string{fmt.Sprintf("step %d: the agent declares the same again", b.Step)}
 	case record.Told:
 		return []string{"the model is told: " + indentBar(b.Text)}
+	case record.Cited:
+		return []string{"the model is shown " + b.Source}
 	case record.Said:
 		var out []string
 		for _, p := range b.Parts {

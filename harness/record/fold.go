@@ -37,6 +37,9 @@ type Fold struct {
 	CountedTo int `json:"counted_to,omitempty"`
 	// Chain is the digest of the log so far, see Link.
 	Chain string `json:"chain,omitempty"`
+	// Cited are the digests of the texts that the model was shown last, by
+	// source, as far as no summary stands for them.
+	Cited map[string]string `json:"cited,omitempty"`
 	// Version is of the code that made the last manifest.
 	Version string `json:"version,omitempty"`
 }
@@ -96,6 +99,9 @@ func (f *Fold) Apply(b Body) {
 		}
 	case Told:
 		f.say(model.User, model.Part{Kind: model.Text, Text: Notice(b.Text)})
+	case Cited:
+		f.say(model.User, model.Part{Kind: model.Text, Text: Cite(b)})
+		f.Cited = put(f.Cited, b.Source, b.Digest, true)
 	case Began:
 		if f.Turn != nil {
 			f.Turn.Began = true
@@ -259,7 +265,7 @@ func (f *Fold) folded(b Folded) {
 	f.spend(b.Usage, b.Cost)
 	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary)}}}
 	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
-	f.Counted, f.CountedTo = 0, 0
+	f.Counted, f.CountedTo, f.Cited = 0, 0, nil
 	f.Warm = false
 	f.dropGone()
 }

@@ -69,6 +69,15 @@ type Retried struct {
 	Cost   float64       `json:"cost,omitempty"`    // US dollars
 }
 
+// Cited is a text from elsewhere that the model is shown as data.
+type Cited struct {
+	Turn   string `json:"turn"`
+	Step   int    `json:"step"`
+	Source string `json:"source"` // what it is and where it comes from, for the model and people
+	Digest string `json:"digest"` // of the text
+	Text   string `json:"text"`
+}
+
 // Said is the answer of a model call.
 type Said struct {
 	Turn     string          `json:"turn"`
@@ -211,6 +220,7 @@ func (Passed) kind() string   { return "passed" }
 func (Rendered) kind() string { return "rendered" }
 func (Told) kind() string     { return "told" }
 func (Retried) kind() string  { return "retried" }
+func (Cited) kind() string    { return "cited" }
 func (Said) kind() string     { return "said" }
 func (Did) kind() string      { return "did" }
 func (Memo) kind() string     { return "memo" }
@@ -227,7 +237,7 @@ func (Settled) kind() string  { return "settled" }
 // invalid bytes. An event has been through a store already.
 func Shown(b Body) bool {
 	switch b := b.(type) {
-	case Said, Did, Wrote, Memo, Told, Sent, Folded:
+	case Said, Did, Wrote, Memo, Told, Sent, Cited, Folded:
 		return true
 	case Child:
 		return Shown(b.Body)
@@ -278,6 +288,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Rendered](r)
 	case "told":
 		return decode[Told](r)
+	case "cited":
+		return decode[Cited](r)
 	case "retried":
 		return decode[Retried](r)
 	case "said":

@@ -16,7 +16,7 @@ import (
 // text can pass for an announcement or for another person's message. A mark
 // counts as one in any case, with blanks and what cannot be seen in it, and in
 // letters that look alike.
-var marks = [...]string{"heard", "notice"}
+var marks = [...]string{"heard", "notice", "cited"}
 
 // longestMark is how many runes a mark may be drawn out to by what cannot be seen.
 const longestMark = 64
@@ -109,6 +109,15 @@ func clip(s string, runes int) string {
 // Notice wraps an announcement of the harness.
 func Notice(text string) string {
 	return "<notice from=\"heddle\">\n" + Defuse(text) + "\n</notice>"
+}
+
+// Cite wraps a text from elsewhere. What is in it is data, whatever it says.
+func Cite(c Cited) string {
+	var b strings.Builder
+	b.WriteString("<cited")
+	attr(&b, "source", c.Source)
+	b.WriteString(">\n" + Defuse(c.Text) + "\n</cited>")
+	return b.String()
 }
 
 const summaryMark = "<notice from=\"heddle\" kind=\"summary\">"

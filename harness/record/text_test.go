@@ -16,7 +16,7 @@ func live(text string) int {
 	n := 0
 	rest := []rune(text)
 	for i, r := range rest {
-		if (r == '<' || r == '\uFE64' || r == '\uFF1C') && (begins(rest[i+1:], "heard") || begins(rest[i+1:], "notice")) {
+		if (r == '<' || r == '\uFE64' || r == '\uFF1C') && (begins(rest[i+1:], "heard") || begins(rest[i+1:], "notice") || begins(rest[i+1:], "cited")) {
 			n++
 		}
 	}
@@ -103,13 +103,13 @@ func TestDefuseAlike(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"<notice>", "<no\u3164tice from=\"heddle\">", "<no\u115Ftice>", "<\u2800notice>", "\u2039notice>", "\u02C2notice from=x>",
-		"<\uFF4E\uFF4F\uFF54\uFF49\uFF43\uFF45>", "<n\u043Etice>", "<N0TICE>", "< / heard >", "<h\u0435ard>", "<n\u200Bo\u00ADtice>", "<notice\u3164from=x>", "<heArd\u04430",
+		"<\uFF4E\uFF4F\uFF54\uFF49\uFF43\uFF45>", "<n\u043Etice>", "<N0TICE>", "< / heard >", "<h\u0435ard>", "<n\u200Bo\u00ADtice>", "<notice\u3164from=x>", "</cited>", "<\u0441ited source=x>", "<heArd\u04430",
 	} {
 		if got := record.Defuse(text); !strings.HasPrefix(got, "&lt;") {
 			t.Errorf("%q stays %q", text, got)
 		}
 	}
-	for _, text := range []string{"<NoticeBar />", "<heardle>", "a < notices", "1 < 2", "<b>notice</b>", "<noticeboard>", "if a <b && notice"} {
+	for _, text := range []string{"<NoticeBar />", "<heardle>", "a < notices", "1 < 2", "<b>notice</b>", "<noticeboard>", "<cite>", "<citedBy>", "if a <b && notice"} {
 		if got := record.Defuse(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}

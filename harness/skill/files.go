@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -253,6 +254,17 @@ func (s Skill) Read(name string) (string, error) {
 	}
 	kind := cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
 	return fmt.Sprintf("[%s, %d bytes in base64]\n%s", kind, len(data), base64.StdEncoding.EncodeToString(data)), nil
+}
+
+// clean takes out what cannot be seen and could mislead: control and format
+// characters but for newlines and tabs.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // maxListed bounds how many resources a model is told of.

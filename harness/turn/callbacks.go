@@ -28,6 +28,9 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 		names = append(names, h.Name)
 	}
 	r.wrote(n, scope)
+	for _, c := range scope.Citations() {
+		r.add(record.Cited{Turn: r.f.Turn.ID, Step: n, Source: c.Source, Digest: digest([]byte(c.Text)), Text: c.Text})
+	}
 	r.add(record.Began{Turn: r.f.Turn.ID, Hooks: names})
 	r.dirty = true
 	if err := r.saveFiles(ctx, m.Sandbox); err != nil {

@@ -193,6 +193,7 @@ type run struct {
 	err     error         // of encoding, reported by the next commit
 	waiting bool          // an event in the inbox waits for its author's role
 	boxes   *boxes
+	looked  *box        // whose guide was looked for
 	dirty   bool        // a tool that may have changed files ran since they were saved
 	memo    *sync.Mutex // calls and tasks that run at once commit one after the other
 	log     *slog.Logger

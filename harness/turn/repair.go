@@ -53,6 +53,9 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
+	if wait == nil {
+		r.guide(ctx, n, m.Sandbox)
+	}
 	defer r.boxesFor(m.Sandbox).keep()() // until the files are committed: tasks share them
 	if err := r.saveFiles(ctx, m.Sandbox); err != nil {
 		return false, err

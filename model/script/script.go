@@ -186,11 +186,11 @@ func (s *Script) find(talk []Message) (lines []Line, at string, ok bool) {
 
 var (
 	quote  = regexp.MustCompile(`(?s)^<heard[^>]*>\n(.*)\n</heard>$`)
-	notice = regexp.MustCompile(`(?s)^<notice[^>]*>.*</notice>$`)
+	notice = regexp.MustCompile(`(?s)^<(notice|cited)[^>]*>.*</(notice|cited)>$`)
 )
 
 // words are what a person said, without the marks in which a harness hands it
-// on. An announcement of the harness is nobody's words.
+// on. An announcement or a citation of the harness is nobody's words.
 func words(text string) (string, bool) {
 	if m := quote.FindStringSubmatch(text); m != nil {
 		return m[1], true
