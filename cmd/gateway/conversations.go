@@ -25,6 +25,7 @@ type conversationsCmd struct {
 
 	Export exportCmd `cmd:"" help:"Write one conversation's log down, with the chain that vouches for it."`
 	Verify verifyCmd `cmd:"" help:"Say whether a log, or one that was exported, is as it was written."`
+	Replay replayCmd `cmd:"" help:"Run today's code against a log's recorded answers and say where it first does something else. Calls no model and runs no tool."`
 }
 
 type listCmd struct {

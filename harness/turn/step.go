@@ -94,8 +94,17 @@ func (r *run) logRender(err error) {
 
 // rendered records the manifest and, if it differs from what the model knows, tells it.
 func (r *run) rendered(n int, snap harness.Snapshot, m *harness.Manifest) {
+	rec, text := r.rendering(n, snap, m)
+	if text != "" {
+		r.add(record.Told{Turn: rec.Turn, Step: n, Text: text})
+	}
+	r.add(rec)
+}
+
+// rendering is the record of a manifest and what the model is told before it.
+func (r *run) rendering(n int, snap harness.Snapshot, m *harness.Manifest) (rec record.Rendered, text string) {
 	v := m.View()
-	rec := record.Rendered{Turn: r.f.Turn.ID, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: v.Digest()}
+	rec = record.Rendered{Turn: r.f.Turn.ID, Step: n, Trust: snap.Trust, Now: snap.Now, Digest: v.Digest()}
 	if r.Version != r.f.Version {
 		rec.Version = r.Version
 	}
@@ -106,11 +115,9 @@ func (r *run) rendered(n int, snap harness.Snapshot, m *harness.Manifest) {
 	}
 	if rec.Digest != r.f.Digest {
 		rec.View = &v
-		if text := announce(r.f, v); text != "" {
-			r.add(record.Told{Turn: rec.Turn, Step: n, Text: text})
-		}
+		text = announce(r.f, v)
 	}
-	r.add(rec)
+	return rec, text
 }
 
 // request puts together what the model gets.

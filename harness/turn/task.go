@@ -79,14 +79,9 @@ func (r *run) taskSnapshot(ctx context.Context) harness.Snapshot {
 func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) func(context.Context, *harness.Call, harness.Subagent, string) (string, error) {
 	return func(ctx context.Context, call *harness.Call, to harness.Subagent, prompt string) (string, error) {
 		first := below(snap, m, to)
-		t := &task{up: r, call: call.ID, kept: kept, to: to, depth: first.Depth, model: first.Model, think: first.Thinking, sandbox: m.Sandbox}
 		r.memo.Lock()
-		c := &run{
-			Engine: r.Engine, task: t, soft: r.soft, lease: r.lease, conv: r.conv, f: r.f.Task(call.ID), memo: r.memo,
-			log: r.log.With("task", call.ID, "subagent", to.Name),
-		}
+		c := r.child(first, m.Sandbox, call.ID, to, kept)
 		r.memo.Unlock()
-		c.boxes = &boxes{providers: r.Sandboxes, log: r.Log, id: r.conv.ID, task: strings.Join(t.path(), "/")}
 		text, err := c.perform(ctx, call, prompt, first.Trust)
 		if err != nil && c.f.Ended == nil && ctx.Err() == nil && !errors.As(err, new(*harness.Wait)) {
 			c.giveUp(err)
@@ -100,6 +95,16 @@ func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) 
 			c.log.Warn("sandbox not closed", "err", cerr)
 		}
 		return text, err
+	}
+}
+
+// child is the run of a task, from where its log stops. The caller holds memo.
+func (r *run) child(first harness.Snapshot, sandbox, call string, to harness.Subagent, kept *memos) *run {
+	t := &task{up: r, call: call, kept: kept, to: to, depth: first.Depth, model: first.Model, think: first.Thinking, sandbox: sandbox}
+	return &run{
+		Engine: r.Engine, task: t, soft: r.soft, lease: r.lease, conv: r.conv, f: r.f.Task(call), memo: r.memo,
+		log:   r.log.With("task", call, "subagent", to.Name),
+		boxes: &boxes{providers: r.Sandboxes, log: r.Log, id: r.conv.ID, task: strings.Join(t.path(), "/")},
 	}
 }
 
