@@ -125,12 +125,13 @@ type Log interface {
 	// conversation as it is then; its Until is zero after a Release.
 	Commit(ctx context.Context, l Lease, b Batch) (Lease, error)
 	// Fork makes the conversation that agent has in the thread to, with the
-	// records 1 to seq of another, which stays as it is, and all its blobs, but
-	// nothing of its inbox, whose Seqs go on from there, and of its outbox. A
-	// repeat answers with the conversation that the agent has there and that
-	// begins with these records; any other that the thread has is ErrExists.
+	// records 1 to seq of another, which stays as it is, and after them its own,
+	// and all blobs of the other, but nothing of its inbox, whose Seqs go on from
+	// there, and of its outbox. A repeat answers with the conversation that the
+	// agent has there and that begins with the other's records; any other that
+	// the thread has is ErrExists.
 	// Fork fails with ErrNotFound if there is no such record to fork at.
-	Fork(ctx context.Context, id ID, seq int64, agent string, to chat.Thread) (Conversation, error)
+	Fork(ctx context.Context, id ID, seq int64, agent string, to chat.Thread, own ...Record) (Conversation, error)
 }
 
 // ValidateFork says why no fork can be the agent's in a thread, or nil. Stores

@@ -67,6 +67,7 @@ func NewAPI(o Options) *API {
 		add("GET", at+"/files", a.files)
 		add("GET", at+"/files/{path...}", a.file)
 		add("POST", at+"/messages", a.send)
+		add("POST", at+"/fork", a.fork)
 
 		for _, topic := range topics {
 			add("POST", at+"/"+topic, a.control(topic))

@@ -104,12 +104,13 @@ func (a *API) head(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := struct {
 		conversationView
-		Status string    `json:"status"` // "idle", "waiting" for a turn to begin, or "running"
-		Turn   *openTurn `json:"turn,omitempty"`
-		Turns  int       `json:"turns"` // settled ones
-		Cost   float64   `json:"cost"`  // US dollars
-		Usage  any       `json:"usage"`
-	}{conversationView: viewOf(v.Conversation), Status: "idle", Turns: f.Turns, Cost: f.Cost, Usage: f.Usage}
+		Status string         `json:"status"` // "idle", "waiting" for a turn to begin, or "running"
+		Turn   *openTurn      `json:"turn,omitempty"`
+		Turns  int            `json:"turns"` // settled ones
+		Cost   float64        `json:"cost"`  // US dollars
+		Usage  any            `json:"usage"`
+		Parent *record.Forked `json:"parent,omitempty"` // where it was forked
+	}{conversationView: viewOf(v.Conversation), Status: "idle", Turns: f.Turns, Cost: f.Cost, Usage: f.Usage, Parent: f.Parent}
 	for _, e := range v.Inbox {
 		if !e.Quiet {
 			out.Status = "waiting"

@@ -168,6 +168,8 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("folded     %d messages by %s (%s, %d to %d tokens): %s", b.Drop, b.Asked, b.Why, b.Before, b.After, b.Summary)
 	case record.Child:
 		return "task " + b.Task[len(b.Task)-1] + "  " + summary(b.Body)
+	case record.Forked:
+		return fmt.Sprintf("forked     from record %d of %s", b.Seq, b.From)
 	case record.Settled:
 		return fmt.Sprintf("settled    %s %s(steps %d, posts %d, attempt %d, $%.4f)", b.Outcome, spaced(b.Reason), b.Steps, b.Posts, b.Attempt, b.Cost)
 	}

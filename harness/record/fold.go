@@ -28,6 +28,7 @@ type Fold struct {
 	Warm     bool                       `json:"warm,omitempty"`     // the last answer used the provider's cache
 	Turn     *Turn                      `json:"turn,omitempty"`     // the one not settled
 	Turns    int                        `json:"turns"`              // settled ones
+	Parent   *Forked                    `json:"parent,omitempty"`   // where the conversation was forked
 	Usage    model.Usage                `json:"usage"`
 	Cost     float64                    `json:"cost,omitempty"`
 	Ended    *Settled                   `json:"ended,omitempty"` // of a task that is over: how
@@ -90,6 +91,8 @@ func (f *Fold) Apply(b Body) {
 	case Heard:
 		f.heard(b)
 	case Passed, Data:
+	case Forked:
+		f.Parent = &b
 	case Retried:
 		f.spend(b.Usage, b.Cost)
 	case Rendered:
@@ -297,7 +300,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 7
+const checkpointVersion = 8
 
 type checkpoint struct {
 	Version int      `json:"version"`

@@ -190,6 +190,12 @@ type Child struct {
 	Body Body            `json:"-"` // Kind and Data decoded; Encode takes either
 }
 
+// Forked is the first entry that a fork has of its own.
+type Forked struct {
+	From state.ID `json:"from"`
+	Seq  int64    `json:"seq"` // of the last entry that both have
+}
+
 // Settled ends a turn.
 type Settled struct {
 	Turn    string      `json:"turn"`
@@ -230,6 +236,7 @@ func (Wrote) kind() string    { return "wrote" }
 func (Data) kind() string     { return "data" }
 func (Folded) kind() string   { return "folded" }
 func (Child) kind() string    { return "child" }
+func (Forked) kind() string   { return "forked" }
 func (Settled) kind() string  { return "settled" }
 
 // Shown says whether what the model will see depends on how the entry reads
@@ -243,7 +250,7 @@ func Shown(b Body) bool {
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Settled:
 	}
 	return false
 }
@@ -310,6 +317,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Folded](r)
 	case "child":
 		return decodeChild(r)
+	case "forked":
+		return decode[Forked](r)
 	case "settled":
 		return decode[Settled](r)
 	}

@@ -62,6 +62,7 @@ func bodies() []record.Body {
 		record.Said{Turn: "t1", Step: 2, Stop: model.StopEnd, Parts: []model.Part{{Kind: model.Text, Text: "Yes."}}, Usage: model.Usage{In: 20, Out: 1}},
 		record.Sent{Turn: "t1", Step: 2, Hook: "review", Text: "Say more."},
 		record.Settled{Turn: "t1", Outcome: record.Answered, Steps: 2, Posts: 1, Attempt: 1, Usage: model.Usage{In: 30, Out: 6, Cached: 4}, Cost: 0.25},
+		record.Forked{From: "c0", Seq: 17},
 		record.Passed{Event: "E3", Author: chat.Author{ID: "U3"}, Reason: "role below talk"},
 		record.Heard{Event: chat.Event{ID: "E4", Kind: chat.Edited, Ref: "1", Author: ann, Text: "is 2 < 1?"}, Role: chat.Member},
 		record.Heard{Turn: "t2", Event: chat.Event{ID: "E5", Kind: chat.Message, Author: ann, Text: "again"}, Role: chat.Admin},

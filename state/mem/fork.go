@@ -10,7 +10,7 @@ import (
 )
 
 // Fork makes a conversation that begins as another does.
-func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, to chat.Thread) (state.Conversation, error) {
+func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, to chat.Thread, own ...state.Record) (state.Conversation, error) {
 	if err := state.ValidateFork(agent, to); err != nil {
 		return state.Conversation{}, err
 	}
@@ -34,6 +34,7 @@ func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, 
 	c.UpdatedAt, c.Seq = c.CreatedAt, seq
 	c.arrived, c.loud, c.taken = from.arrived, from.arrived, from.arrived
 	c.records, c.blobs = slices.Clone(records), maps.Clone(from.blobs) // their bytes never change
+	c.add(own, c.CreatedAt)
 	return c.view(), nil
 }
 

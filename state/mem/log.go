@@ -202,10 +202,7 @@ func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 		return state.Lease{}, err
 	}
 	now := s.now()
-	for _, r := range b.Records {
-		c.Seq++
-		c.records = append(c.records, state.Record{Seq: c.Seq, At: now, Kind: r.Kind, Data: bytes.Clone(r.Data)})
-	}
+	c.add(b.Records, now)
 	c.taken = max(c.taken, min(b.Taken, c.arrived))
 	c.inbox = slices.DeleteFunc(c.inbox, func(e entry) bool { return e.Seq <= c.taken })
 	for _, p := range b.Posts {
@@ -226,6 +223,13 @@ func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 	}
 	s.announce()
 	return answer, nil
+}
+
+func (c *conversation) add(records []state.Record, now time.Time) {
+	for _, r := range records {
+		c.Seq++
+		c.records = append(c.records, state.Record{Seq: c.Seq, At: now, Kind: r.Kind, Data: bytes.Clone(r.Data)})
+	}
 }
 
 func (c *conversation) release(b state.Batch, now time.Time) {

@@ -9,9 +9,9 @@ import (
 )
 
 // Fork makes a conversation that begins as another does.
-func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, to chat.Thread) (c state.Conversation, err error) {
+func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, to chat.Thread, own ...state.Record) (c state.Conversation, err error) {
 	if err = state.ValidateFork(agent, to); err == nil {
-		c, err = do(ctx, s.w, func(t *tx) (state.Conversation, error) { return t.fork(id, seq, agent, to) })
+		c, err = do(ctx, s.w, func(t *tx) (state.Conversation, error) { return t.fork(id, seq, agent, to, own) })
 	}
 	if err != nil {
 		return state.Conversation{}, fmt.Errorf("fork %s at record %d: %w", id, seq, err)
@@ -19,7 +19,7 @@ func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, 
 	return c, nil
 }
 
-func (t *tx) fork(id state.ID, seq int64, agent string, to chat.Thread) (none state.Conversation, err error) {
+func (t *tx) fork(id state.ID, seq int64, agent string, to chat.Thread, own []state.Record) (none state.Conversation, err error) {
 	from, err := t.byID(id)
 	if err != nil {
 		return none, err
@@ -40,7 +40,7 @@ func (t *tx) fork(id state.ID, seq int64, agent string, to chat.Thread) (none st
 	}
 	h = &head{
 		id: state.ConversationID(agent, to), agent: agent, thread: to, createdAt: t.now, updatedAt: t.now,
-		seq: seq, arrived: from.arrived, loud: from.arrived, taken: from.arrived,
+		seq: seq + int64(len(own)), arrived: from.arrived, loud: from.arrived, taken: from.arrived,
 	}
 	if err := t.create(h); err != nil {
 		return none, err
@@ -48,6 +48,9 @@ func (t *tx) fork(id state.ID, seq int64, agent string, to chat.Thread) (none st
 	_, err = t.exec(`INSERT INTO records (key, at, kind, data) SELECT key + ?, at, kind, data FROM records WHERE key BETWEEN ? AND ? ORDER BY key`,
 		key(h.n-from.n, 0), key(from.n, 1), key(from.n, seq))
 	if err != nil {
+		return none, err
+	}
+	if err := t.append(h.n, seq, own); err != nil {
 		return none, err
 	}
 	_, err = t.exec(`INSERT INTO blobs (conversation, name, data) SELECT ?, name, data FROM blobs WHERE conversation = ?`, h.n, from.n)

@@ -92,18 +92,26 @@ func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 	})
 }
 
+// append adds records after a Seq.
+func (t *tx) append(n, seq int64, records []state.Record) error {
+	for i, r := range records {
+		_, err := t.exec(`INSERT INTO records (key, at, kind, data) VALUES (?, ?, ?, ?)`, key(n, seq+1+int64(i)), t.now, r.Kind, r.Data)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *tx) write(l state.Lease, b state.Batch) (state.Lease, error) {
 	h, err := t.held(l)
 	if err != nil {
 		return l, err
 	}
-	for _, r := range b.Records {
-		h.seq++
-		_, err := t.exec(`INSERT INTO records (key, at, kind, data) VALUES (?, ?, ?, ?)`, key(h.n, h.seq), t.now, r.Kind, r.Data)
-		if err != nil {
-			return l, err
-		}
+	if err := t.append(h.n, h.seq, b.Records); err != nil {
+		return l, err
 	}
+	h.seq += int64(len(b.Records))
 	if taken := min(b.Taken, h.arrived); taken > h.taken {
 		_, err := t.exec(`DELETE FROM inbox WHERE key BETWEEN ? AND ?`, key(h.n, h.taken+1), key(h.n, taken))
 		if err != nil {

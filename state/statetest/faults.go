@@ -93,7 +93,7 @@ func faultScript(w *walk, try func(name string, least int, do func(state.Store) 
 	})
 	fork := func(seq int64, n int) func(state.Store) (any, error) {
 		return func(s state.Store) (any, error) {
-			return s.Fork(w.ctx, l.Conversation.ID, seq, "assistant", thread(n))
+			return s.Fork(w.ctx, l.Conversation.ID, seq, "assistant", thread(n), state.Record{Kind: "forked"})
 		}
 	}
 	try("fork", 5, fork(2, 3))

@@ -83,6 +83,13 @@ func testFork(t *testing.T, h Harness) {
 	k.same("records of the fork", v.Records, append(records[:3:3], state.Record{Seq: 4, At: k.Now(), Kind: "other"}))
 	k.same("the fork again", k.fork(from, 3, 2), v.Conversation)
 	k.same("the fork again, of the fork", k.fork(from, 2, 2), v.Conversation)
+	own := []state.Record{{Kind: "forked", Data: []byte("1")}, {Kind: "more"}}
+	with, err := k.Fork(k.ctx, from, 2, "assistant", thread(4), own...)
+	k.same("fork with records of its own", []any{with.Seq, err}, []any{int64(4), nil})
+	own[0].Seq, own[0].At, own[1].Seq, own[1].At = 3, k.Now(), 4, k.Now()
+	k.same("records of that fork", k.load(with.ID).Records, append(records[:2:2], own...))
+	again, err := k.Fork(k.ctx, from, 2, "assistant", thread(4), own[:1]...)
+	k.same("that fork again, though with others", []any{again, err}, []any{with, nil})
 	k.same("a fork of the fork", k.load(k.fork(c.ID, 4, 3).ID).Records, v.Records)
 	k.noClaim()
 }

@@ -237,8 +237,12 @@ func (w *walk) forkOne() {
 	if l, ok := w.lease(); ok {
 		from = l.Conversation.ID
 	}
-	do := func(s state.Store) (any, error) { return s.Fork(w.ctx, from, seq, agent, to) }
-	if _, ok := w.both(fmt.Sprintf("fork %s at %d to %s in %s", from, seq, agent, to), do); ok {
+	own := make([]state.Record, w.IntN(3))
+	for i := range own {
+		own[i] = state.Record{Kind: "own", Data: fmt.Append(nil, w.IntN(100))}
+	}
+	do := func(s state.Store) (any, error) { return s.Fork(w.ctx, from, seq, agent, to, own...) }
+	if _, ok := w.both(fmt.Sprintf("fork %s at %d to %s in %s with %d", from, seq, agent, to, len(own)), do); ok {
 		w.fork = do
 		in := []state.Admit{{Event: event(0, fmt.Sprint("f", w.IntN(1000))), Agent: agent}}
 		in[0].Event.Thread = to
