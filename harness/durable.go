@@ -64,6 +64,13 @@ func (c *Call) step(name string) error {
 	return nil
 }
 
+// again lets the names of steps be used once more: the call runs anew.
+func (c *Call) again() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = nil
+}
+
 // forgetful are the memos of a scope that is given none.
 type forgetful struct {
 	mu     sync.Mutex

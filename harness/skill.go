@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -92,11 +93,14 @@ func (c *Context) bind(b bound) {
 	}
 }
 
+// errNothingRun begins what a tool says that a skill takes away.
+var errNothingRun = errors.New("nothing was run")
+
 func (t Tool) only(skill string, allowed []string) Tool {
 	run := t.run
 	t.run = func(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
 		if !allows(allowed, t.Name, args) {
-			return "", fmt.Errorf("nothing was run: skill %q, read in this turn, allows only these tools: %s", skill, strings.Join(allowed, ", "))
+			return "", fmt.Errorf("%w: skill %q, read in this turn, allows only these tools: %s", errNothingRun, skill, strings.Join(allowed, ", "))
 		}
 		return run(ctx, call, args)
 	}

@@ -25,7 +25,8 @@ type Tool struct {
 	Schema   json.RawMessage // of the arguments
 	run      func(context.Context, *Call, json.RawMessage) (string, error)
 	timeout  time.Duration
-	serial   bool
+	group    string // calls of one group run one after the other; "" for none
+	retries  int
 	quiet    bool
 	durable  bool
 	deferred bool
@@ -76,7 +77,15 @@ func NewTool[In, Out any](name, doc string, run func(context.Context, *Call, In)
 func (t Tool) Timeout(d time.Duration) Tool { t.timeout = d; return t }
 
 // Serial makes calls of this tool in one step run one after the other, in the order of the calls.
-func (t Tool) Serial() Tool { t.serial = true; return t }
+func (t Tool) Serial() Tool { return t.SerialWith(t.Name) }
+
+// SerialWith is Serial for the calls of all tools of a group.
+func (t Tool) SerialWith(group string) Tool { t.group = group; return t }
+
+// Retry makes a call that failed be made again, up to so many times and within
+// its time, after a tenth of a second, then twice as long each time. It is for
+// what does no harm when it happens twice.
+func (t Tool) Retry(times int) Tool { t.retries = times; return t }
 
 // Quiet says that the tool changes nothing outside, so that files need not be saved after it.
 func (t Tool) Quiet() Tool { t.quiet = true; return t }
@@ -89,8 +98,9 @@ func (t Tool) definition() model.Tool {
 	return model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema}
 }
 
-// IsSerial says whether calls of this tool must run one after the other.
-func (t Tool) IsSerial() bool { return t.serial }
+// Group names the tools whose calls run one after the other with those of this
+// one, "" for none.
+func (t Tool) Group() string { return t.group }
 
 // IsQuiet says whether the tool changes nothing outside.
 func (t Tool) IsQuiet() bool { return t.quiet }
@@ -125,7 +135,7 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string
 			}
 			done <- r
 		}()
-		r.text, r.err = t.run(ctx, call, args)
+		r.text, r.err = t.tries(ctx, call, args)
 	}()
 	var r result
 	select {
@@ -146,6 +156,28 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string
 		r.err = fmt.Errorf("%s did not finish within %v; its outcome is unknown", t.Name, t.timeout)
 	}
 	return r.text, r.err
+}
+
+// firstWait is how long a tool waits before it is tried again for the first time.
+const firstWait = 100 * time.Millisecond
+
+// tries runs the tool until it succeeds, as often as it may.
+func (t Tool) tries(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
+	for n := 0; ; n++ {
+		text, err := t.run(ctx, call, args)
+		var w *Wait
+		if err == nil || n >= t.retries || errors.Is(err, ErrArgs) || errors.Is(err, errNothingRun) || errors.As(err, &w) {
+			return text, err
+		}
+		timer := time.NewTimer(firstWait << min(n, 10))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return text, err
+		}
+		call.again()
+	}
 }
 
 // schema is what JSON of one type looks like.

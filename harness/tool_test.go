@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -127,4 +128,53 @@ func TestToolTimeout(t *testing.T) {
 		}
 		close(late)
 	})
+}
+
+// A tool is tried again when it failed, and only then; its finished steps are
+// not repeated. What cannot help is not tried.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fails error
+		args  string
+		tries int
+		took  time.Duration
+	}{
+		"works at last":   {errors.New("not now"), `{"n":2}`, 3, 300 * time.Millisecond},
+		"works at once":   {errors.New("not now"), `{"n":0}`, 1, 0},
+		"gives up":        {errors.New("not now"), `{"n":9}`, 4, 700 * time.Millisecond},
+		"bad arguments":   {nil, `{"n":""}`, 0, 0},
+		"its own look":    {fmt.Errorf("%w: n is odd", harness.ErrArgs), `{"n":9}`, 1, 0},
+		"a wait":          {&harness.Wait{}, `{"n":9}`, 1, 0},
+		"beyond its time": {errors.New("not now"), `{"n":90}`, 4, 1 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				type in struct {
+					N int `json:"n"`
+				}
+				tries, steps := 0, 0
+				tool := harness.NewTool("shaky", "", func(ctx context.Context, c *harness.Call, a in) (string, error) {
+					tries++
+					if _, err := harness.Step(ctx, c, "first", func(context.Context) (int, error) { steps++; return 1, nil }); err != nil {
+						return "", err
+					}
+					if tries <= a.N {
+						return "", tt.fails
+					}
+					return "done", nil
+				}).Retry(3).Timeout(time.Minute)
+				if name == "beyond its time" {
+					tool = tool.Retry(50).Timeout(time.Second)
+				}
+				began := time.Now()
+				scope := harness.NewScope(harness.Snapshot{}, nil)
+				text, err := tool.Run(context.Background(), scope.Call("1", "shaky"), json.RawMessage(tt.args))
+				if took := time.Since(began); tries != tt.tries || steps != min(1, tries) || took != tt.took || (text == "done") != (err == nil) {
+					t.Errorf("%q, %v after %d tries and %v; its first step ran %d times", text, err, tries, took, steps)
+				}
+			})
+		})
+	}
 }

@@ -56,9 +56,13 @@ type Turn struct {
 	Calls []model.Part `json:"calls,omitempty"`
 	Began bool         `json:"began,omitempty"` // the start callbacks have run
 	Sent  int          `json:"sent,omitempty"`  // how often the model was sent back to work
-	Memos []Memo       `json:"memos,omitempty"` // of the open calls
-	Usage model.Usage  `json:"usage"`
-	Cost  float64      `json:"cost,omitempty"`
+	// Rejected counts the steps with calls that were the model's mistake, the
+	// last of which was RejectedAt.
+	Rejected   int         `json:"rejected,omitempty"`
+	RejectedAt int         `json:"rejected_at,omitempty"`
+	Memos      []Memo      `json:"memos,omitempty"` // of the open calls
+	Usage      model.Usage `json:"usage"`
+	Cost       float64     `json:"cost,omitempty"`
 	// Tasks are the presents of the open tasks, by the calls that gave them.
 	Tasks map[string]*Fold `json:"tasks,omitempty"`
 }
@@ -278,6 +282,9 @@ func (f *Fold) did(b Did) {
 		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
 		f.Turn.Memos = slices.DeleteFunc(f.Turn.Memos, func(m Memo) bool { return m.Call == b.CallID })
 		delete(f.Turn.Tasks, b.CallID)
+		if b.Rejected != "" && f.Turn.RejectedAt != b.Step {
+			f.Turn.Rejected, f.Turn.RejectedAt = f.Turn.Rejected+1, b.Step
+		}
 	}
 	for _, v := range b.Voices {
 		f.hear(v)

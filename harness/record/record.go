@@ -107,8 +107,16 @@ type Did struct {
 	Text   string          `json:"text"`   // what the model is told
 	Digest string          `json:"digest"` // of the text
 	Took   time.Duration   `json:"took_ns"`
-	Voices []Voice         `json:"voices,omitempty"` // whose words from elsewhere the text holds
+	// Rejected is the mistake of the model's for which nothing ran, see UnknownTool.
+	Rejected string  `json:"rejected,omitempty"`
+	Voices   []Voice `json:"voices,omitempty"` // whose words from elsewhere the text holds
 }
+
+// The mistakes of a model's call.
+const (
+	UnknownTool  = "unknown tool"
+	BadArguments = "bad arguments"
+)
 
 // End says how a call ended.
 type End string

@@ -113,14 +113,14 @@ func TestUnlockIsRecorded(t *testing.T) {
 // A climb goes one rung at a time, however often it is called; a reason is needed.
 func TestNoRungIsSkipped(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, ladder, scripted.Call("enhance", `{"reason":" "}`), scripted.Call("enhance", `{}`), scripted.Call("enhance", `{"reason":"x","level":2}`),
-		call("deploy"), scripted.Answer(scripted.ToolCall("enhance", `{"reason":"a"}`), scripted.ToolCall("enhance", `{"reason":"b"}`), scripted.ToolCall("deploy", `{}`)),
+	w := newWorld(t, ladder, scripted.Answer(scripted.ToolCall("enhance", `{"reason":" "}`), scripted.ToolCall("enhance", `{}`), scripted.ToolCall("enhance", `{"reason":"x","level":2}`),
+		scripted.ToolCall("deploy", `{}`)), scripted.Answer(scripted.ToolCall("enhance", `{"reason":"a"}`), scripted.ToolCall("enhance", `{"reason":"b"}`), scripted.ToolCall("deploy", `{}`)),
 		climb("more"), call("deploy"), scripted.Say("ok"))
 	w.setRole("U1", chat.Maintainer)
 	w.ask("U1", "go")
-	w.has(4, "fast-1", lowTools)
-	w.has(5, "strong-1", midTools+" enhance")
-	w.has(6, "strong-1", fullTools)
+	w.has(1, "fast-1", lowTools)
+	w.has(2, "strong-1", midTools+" enhance")
+	w.has(3, "strong-1", fullTools)
 	var ends []string
 	for _, d := range of[record.Did](w.records()) {
 		ends = append(ends, d.Tool+" "+string(d.End))

@@ -26,6 +26,7 @@ const (
 	lineEmpty    = "My model gave an empty answer. Please try again or say it differently."
 	lineDeclined = "My model declined to answer this."
 	lineRole     = "I cannot look up who you are right now, so I do not answer. Please try again in a minute."
+	lineRejected = "I stopped because my model kept calling tools in ways that cannot work. Please try again or say it differently."
 	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
 )
 
@@ -207,6 +208,12 @@ func (r *run) once(ctx context.Context, c model.Choice, req model.Request) (mode
 		return model.Response{}, &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Transient, Code: "circuit_open", RetryAfter: wait}
 	}
 	resp, err := c.Provider.Stream(ctx, req, nil)
+	if err == nil {
+		tame(&resp)
+		if !distinct(req, resp) {
+			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "duplicate call id"}
+		}
+	}
 	b.Done(err)
 	return resp, err
 }

@@ -47,10 +47,12 @@ type job struct {
 	err  error           // of the tool
 	ran  json.RawMessage // arguments of a guard
 	wait *harness.Wait   // why it stays open
+	// rejected is the mistake of the model's for which nothing ran.
+	rejected string
 }
 
-// work runs the calls of a step side by side, serial tools one after the other,
-// and records the results in the order of the calls. A call to what is not in
+// work runs the calls of a step side by side, atOnce of them at a time and those
+// of one group one after the other, and records the results in the order of the calls. A call to what is not in
 // the manifest runs nothing. It says whether a tool panicked, and until when the
 // calls wait that stay open, nil if there are none.
 func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (panicked bool, wait *harness.Wait) {
@@ -61,34 +63,36 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	jobs := make([]*job, len(calls))
 	most := r.mostOf(m, len(calls))
 	var wg sync.WaitGroup
-	var serial []*job
+	var rows [][]*job // each runs one after the other
+	groups := map[string]int{}
 	for i, p := range calls {
 		j := &job{part: p, call: scope.Call(p.CallID, p.Name)}
 		jobs[i] = j
 		t, ok := m.Tool(p.Name)
-		switch {
-		case !ok:
-			j.end, j.text = record.Refused, fmt.Sprintf("There is no tool %q in this step. Nothing was run.", p.Name)
-			if p.Name == harness.TaskTool && snap.Depth == harness.MaxDepth {
-				j.text = "Error: " + harness.ErrDepth.Error() + ". Nothing was run."
-			}
-			r.log.Warn("tool refused", "turn", r.f.Turn.ID, "step", n, "tool", p.Name)
-		case p.BadArgs != "":
-			j.end, j.text = record.Refused, "The arguments are not a JSON object. Nothing was run; call again with valid JSON."
-		case t.IsSerial():
-			j.tool = t
-			serial = append(serial, j)
-		default:
-			j.tool = t
-			wg.Go(func() { r.do(ctx, j, m.Guards) })
+		j.tool = t
+		if j.rejected = rejected(p, ok); j.rejected != "" {
+			j.end, j.text = record.Refused, rejection(j, snap.Depth)
+			r.log.Warn("tool refused", "turn", r.f.Turn.ID, "step", n, "tool", p.Name, "reason", j.rejected)
+			continue
 		}
-		r.dirty = r.dirty || (ok && !t.IsQuiet())
+		if at, ok := groups[t.Group()]; ok && t.Group() != "" {
+			rows[at] = append(rows[at], j)
+		} else {
+			groups[t.Group()] = len(rows)
+			rows = append(rows, []*job{j})
+		}
+		r.dirty = r.dirty || !t.IsQuiet()
 	}
-	wg.Go(func() {
-		for _, j := range serial {
-			r.do(ctx, j, m.Guards)
-		}
-	})
+	slots := make(chan struct{}, atOnce)
+	for _, row := range rows {
+		wg.Go(func() {
+			for _, j := range row {
+				slots <- struct{}{}
+				r.do(ctx, j, m.Guards)
+				<-slots
+			}
+		})
+	}
 	wg.Wait()
 	kept.end()
 	for _, j := range jobs {
@@ -132,6 +136,9 @@ func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
 		r.log.Error("tool panicked", "tool", j.part.Name, "panic", panicText(p.Value), "stack", string(p.Stack))
 	case j.tool.IsDurable() && errors.As(j.err, &j.wait):
 	case errors.Is(j.err, harness.ErrArgs):
+		if j.ran == nil {
+			j.rejected = record.BadArguments
+		}
 		j.end, j.text = record.Refused, "Error: "+j.err.Error()+". Nothing was run; correct the arguments."
 	case j.err != nil:
 		j.end, j.text = record.Failed, "Error: "+j.err.Error()
@@ -166,7 +173,7 @@ func (r *run) ended(n int, j *job) {
 	}
 	d := record.Did{
 		Turn: r.f.Turn.ID, Step: n, CallID: j.part.CallID, Tool: j.part.Name, Args: digestArgs(j.part), End: j.end,
-		Text: j.text, Digest: digest([]byte(j.text)), Took: j.took, Ran: j.ran,
+		Text: j.text, Digest: digest([]byte(j.text)), Took: j.took, Ran: j.ran, Rejected: j.rejected,
 	}
 	if j.call != nil {
 		d.Voices = j.call.Voices()
