@@ -54,6 +54,7 @@ type Channel struct {
 
 	mu     sync.Mutex
 	groups map[string]group // by user group id; guarded by mu
+	rooms  map[string]room  // by id; guarded by mu
 }
 
 // An identity is who we are in the workspace of the token.
@@ -97,7 +98,7 @@ func New(o Options) (*Channel, error) {
 		now = time.Now
 	}
 	return &Channel{
-		secrets: secrets, token: o.BotToken, apiURL: apiURL, http: client, now: now, access: o.Access, groups: map[string]group{},
+		secrets: secrets, token: o.BotToken, apiURL: apiURL, http: client, now: now, access: o.Access, groups: map[string]group{}, rooms: map[string]room{},
 		api: slack.New(o.BotToken, slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 	}, nil
 }

@@ -113,7 +113,7 @@ func (w *Workspace) conversationsInfo(args map[string]string) answer {
 	}
 	return answer{"ok": true, "channel": answer{
 		"id": r.ID, "name": strings.ToLower(r.ID), "is_channel": r.Kind == "channel", "is_group": r.Kind == "group",
-		"is_im": r.Kind == "im", "is_mpim": r.Kind == "mpim", "is_archived": r.Archived, "is_member": !r.Absent,
+		"is_im": r.Kind == "im", "is_mpim": r.Kind == "mpim", "is_private": r.Kind != "channel", "is_archived": r.Archived, "is_member": !r.Absent,
 	}}
 }
 

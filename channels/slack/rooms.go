@@ -1,0 +1,48 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/heddlehq/heddle/chat"
+)
+
+// roomAge is how long it is believed who may read a room; roomsMost are
+// remembered at once.
+const (
+	roomAge   = time.Minute
+	roomsMost = 10_000
+)
+
+type room struct {
+	open bool
+	at   time.Time
+}
+
+// Open says whether every full member of the workspace may read the thread's
+// room: whether it is a public channel. It needs the scope channels:read; what
+// Slack does not show is an error.
+func (c *Channel) Open(ctx context.Context, t chat.Thread) (bool, error) {
+	c.mu.Lock()
+	r, ok := c.rooms[t.Room]
+	c.mu.Unlock()
+	if ok && c.now().Sub(r.at) < roomAge {
+		return r.open, nil
+	}
+	r.at = c.now()
+	info, err := c.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: t.Room})
+	if err != nil {
+		return false, fmt.Errorf("kind of room %s: %w", t.Room, classify(err))
+	}
+	r.open = info.ID == t.Room && info.IsChannel && !info.IsPrivate && !info.IsGroup && !info.IsIM && !info.IsMpIM
+	c.mu.Lock()
+	if len(c.rooms) >= roomsMost {
+		clear(c.rooms)
+	}
+	c.rooms[t.Room] = r
+	c.mu.Unlock()
+	return r.open, nil
+}
