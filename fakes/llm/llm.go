@@ -27,7 +27,7 @@ type Options struct {
 
 // Server is the stand-in. Chat Completions are at any path that ends in
 // /chat/completions, Responses at /responses, Messages at /messages, and
-// generateContent at MODEL:streamGenerateContent.
+// generateContent at MODEL:streamGenerateContent; OpenAI's embeddings at /embeddings.
 type Server struct {
 	opt Options
 
@@ -92,6 +92,10 @@ type format interface {
 
 // ServeHTTP answers a request of any wire.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/embeddings") {
+		s.embed(w, r)
+		return
+	}
 	f := formatOf(r.URL.Path)
 	if f == nil {
 		http.NotFound(w, r)
