@@ -20,17 +20,27 @@ var Vars = []config.Var{varKey, varBase, varOllama}
 // address of its own, "ollama" with a host.
 func Setup(s *config.Settings) []*Provider {
 	var out []*Provider
-	if key, base := s.Get(varKey), s.URL(varBase); key != "" || base != varBase.Default {
+	key, base, host := Servers(s)
+	if key != "" || base != varBase.Default {
 		if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 			s.Warn(varBase.Name, "has no path; most servers want "+u.JoinPath("v1").String())
 		}
 		out = append(out, New(Options{APIKey: key, BaseURL: base}))
 	}
-	if host := s.Get(varOllama); host != "" {
-		s.CheckURL(varOllama, OllamaURL(host))
+	if host != "" {
 		out = append(out, Ollama(host))
 	}
 	return out
+}
+
+// Servers are the servers that the settings name, for whoever asks them for
+// something else than answers: OpenAI's key and address, and Ollama's host.
+func Servers(s *config.Settings) (key, base, ollama string) {
+	key, base, ollama = s.Get(varKey), s.URL(varBase), s.Get(varOllama)
+	if ollama != "" {
+		s.CheckURL(varOllama, OllamaURL(ollama))
+	}
+	return key, base, ollama
 }
 
 // Ollama returns the provider "ollama" for a host as OLLAMA_HOST has it.
