@@ -51,6 +51,8 @@ var mayImport = []struct {
 	{"harness/script", "harness chat sandbox policy"},
 	{"harness/skill", "harness harness/record"},
 	{"mcp", "harness chat config"},
+	{"memory", "harness chat state"},
+	{"memory/embedder", "model model/wire"},
 	{"mcp/conformance", "any"},
 	{"toolkit/*", "harness chat sandbox policy"},
 	{"agents/*", "harness harness/enhance toolkit/* chat sandbox policy"},
