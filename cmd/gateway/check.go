@@ -37,6 +37,9 @@ func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 		fmt.Fprintf(e.stdout, "route %-16s %v\n", r.Agent, r.On)
 	}
 	p.offer.explain(e.stdout)
+	if p.offer.recall.used {
+		fmt.Fprintf(e.stdout, "memory                 %s\n", p.offer.recall.embedder.Name())
+	}
 	fmt.Fprintf(e.stdout, "answered from role     %s\nmembers                %s\nmaintainers            %s\nadmins                 %s\n",
 		p.talk, people(p.access.Members), people(p.access.Maintainers), people(p.access.Admins))
 	for _, w := range s.Warnings() {

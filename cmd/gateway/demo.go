@@ -168,7 +168,7 @@ func (d *demo) parts(s *config.Settings, api string, provider model.Provider, na
 	f := fileSettings{}
 	p := parts{
 		channels: []channels.Channel{ch}, models: n, talk: chat.Member, sandboxes: map[string]sandbox.Provider{},
-		offer: &offer{servers: &remotes{}},
+		offer: &offer{servers: &remotes{}, recall: &recall{}},
 	}
 	for _, setup := range sandboxSetups {
 		b := setup()

@@ -59,6 +59,7 @@ type cli struct {
 	Demo          demoCmd          `cmd:"" help:"Show it all with a make-believe Slack; needs no key and no server."`
 	Conversations conversationsCmd `cmd:"" help:"Look at conversations in the store, also beside a running gateway."`
 	Skills        skillsCmd        `cmd:"" help:"Look at skills and pin them."`
+	Memory        memoryCmd        `cmd:"" help:"Look at what is remembered, and embed it again."`
 	MCP           mcpCmd           `cmd:"" name:"mcp" help:"Look at MCP servers and pin their tools."`
 	Version       versionCmd       `cmd:"" help:"Print the version."`
 }

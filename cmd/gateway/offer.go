@@ -14,6 +14,7 @@ import (
 type offer struct {
 	skills  *shelf // nil if it cannot be read
 	servers *remotes
+	recall  *recall
 }
 
 // offerOf reads what there is. Servers must be pinned.
@@ -28,7 +29,7 @@ func offerOf(s *config.Settings, f *fileSettings) *offer {
 	}
 	r := remotesOf(s, f.mcp)
 	r.pinned(s)
-	return &offer{skills: sh, servers: r}
+	return &offer{skills: sh, servers: r, recall: recallOf(s, f.memory)}
 }
 
 // to gives the rungs of an agent the skills and servers that its settings name.
@@ -40,6 +41,10 @@ func (o *offer) to(s *config.Settings, path string, a agentSettings, rungs []enh
 	}
 	had := map[string]bool{}
 	o.add(s, path, a.Skills, a.MCP, &rungs[0], had)
+	if a.Memory {
+		o.recall.used = true
+		rungs[0].Use = append(rungs[0].Use, o.recall.use)
+	}
 	for i, r := range a.Ladder {
 		o.add(s, fmt.Sprintf("%s.ladder[%d]", path, i), r.Skills, r.MCP, &rungs[i], had)
 	}

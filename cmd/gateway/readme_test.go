@@ -109,8 +109,13 @@ func TestGuides(t *testing.T) {
 		t.Errorf("the settings of docs/mcp.md: exit code %d", code)
 	}
 
-	named := regexp.MustCompile(`gateway ((?:skills|mcp|secrets) [a-z]+)`)
-	for _, file := range []string{"../../docs/skills.md", "../../docs/mcp.md"} {
+	named := regexp.MustCompile(`gateway ((?:skills|mcp|memory|secrets) [a-z]+)`)
+	write("gateway.yaml", block(t, "../../docs/memory.md", "yaml", "agents:"))
+	if code := Main(t.Context(), []string{config, "check"}, e); code != exitOK {
+		t.Errorf("the settings of docs/memory.md: exit code %d", code)
+	}
+
+	for _, file := range []string{"../../docs/skills.md", "../../docs/mcp.md", "../../docs/memory.md"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -95,9 +95,16 @@ func (p *parts) odd(s *config.Settings) {
 	}
 }
 
+// keeper is what an engine keeps things in.
+type keeper interface {
+	state.Log
+	state.Values
+}
+
 // engine makes the engine over a store; a wrong agent is a settings error.
-func (p *parts) engine(log state.Log, logger *slog.Logger) (*turn.Engine, error) {
+func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
 	roles := dispatch.NewRoles(p.channels, time.Now, logger)
+	p.offer.recall.open(log, p.channels, roles, logger)
 	e, err := turn.New(turn.Options{
 		Log: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk,
 		Compose: dispatch.Compose(p.channels), Clock: time.Now, Logger: logger, Version: versionText(),
@@ -157,6 +164,9 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	defer p.offer.servers.close()
 	engine, err := p.engine(st, logger)
 	if err != nil {
+		return err
+	}
+	if err := p.offer.recall.check(ctx); err != nil {
 		return err
 	}
 	if err := identify(ctx, p.channels, logger); err != nil {

@@ -40,6 +40,7 @@ type agentSettings struct {
 	Ladder []rungSettings `yaml:"ladder" doc:"The levels of enhance, the lowest first."`
 	Skills []string       `yaml:"skills" doc:"Skills that it may read, on every level."`
 	MCP    []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has, on every level."`
+	Memory bool           `yaml:"memory" doc:"It finds and saves notes, and its answers are remembered, within one account."`
 }
 
 type rungSettings struct {
@@ -91,6 +92,7 @@ type fileSettings struct {
 	access  accessSettings
 	skills  skillSettings
 	mcp     map[string]mcp.Settings
+	memory  memorySettings
 }
 
 // readFile decodes every section and fills in the defaults.
@@ -105,6 +107,8 @@ func readFile(s *config.Settings) fileSettings {
 	f.skills = skillSettings{Dir: "skills", Lock: skill.LockName}
 	s.Section("skills", &f.skills)
 	s.Section("mcp", &f.mcp)
+	f.memory = memorySettings{Embedder: "ngram"}
+	s.Section("memory", &f.memory)
 	return f
 }
 

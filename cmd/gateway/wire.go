@@ -56,6 +56,7 @@ var vars = []config.Group{
 	{Title: "Agents", Doc: "Who answers. Without this section there is one agent, assistant, with a ladder of fast and strong.", Section: "agents", Type: map[string]agentSettings{}},
 	{Title: "Skills", Doc: "Texts that agents read when they need them. [skills.md](skills.md) is the guide.", Section: "skills", Type: skillSettings{}},
 	{Title: "MCP", Doc: "Servers whose tools agents may call, by a name of your own. [mcp.md](mcp.md) is the guide.", Section: "mcp", Type: map[string]mcp.Settings{}},
+	{Title: "Memory", Doc: "What agents with memory find again. [memory.md](memory.md) is the guide.", Section: "memory", Type: memorySettings{}},
 	{Title: "Routes", Doc: "Which agent answers what; the first match wins. What matches nothing is recorded as ignored.", Section: "routes", Type: []routeSettings{}},
 	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders.", Section: "access", Type: accessSettings{}},
 }
