@@ -23,9 +23,10 @@ type conversationsCmd struct {
 	List listCmd `cmd:"" help:"List conversations, the latest first."`
 	Show showCmd `cmd:"" help:"Show one conversation's log and posts."`
 
-	Export exportCmd `cmd:"" help:"Write one conversation's log down, with the chain that vouches for it."`
-	Verify verifyCmd `cmd:"" help:"Say whether a log, or one that was exported, is as it was written."`
-	Replay replayCmd `cmd:"" help:"Run today's code against a log's recorded answers and say where it first does something else. Calls no model and runs no tool."`
+	Export  exportCmd  `cmd:"" help:"Write one conversation's log down, with the chain that vouches for it."`
+	Verify  verifyCmd  `cmd:"" help:"Say whether a log, or one that was exported, is as it was written."`
+	Replay  replayCmd  `cmd:"" help:"Run today's code against a log's recorded answers and say where it first does something else. Calls no model and runs no tool."`
+	Retries retriesCmd `cmd:"" help:"List what was tried again and why, with what it took and cost."`
 }
 
 type listCmd struct {

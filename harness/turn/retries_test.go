@@ -1,0 +1,127 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/model/scripted"
+	"github.com/heddlehq/heddle/state"
+)
+
+// Every retry is in the log with its step, number, class, wait, version and
+// result, and what it took and cost; inputs and outputs stand beside it.
+func TestRetriesAreListed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(next scripted.Step) scripted.Step {
+			return func(ctx context.Context, r model.Request) (model.Response, error) {
+				if err := sleep(ctx, 2*time.Second); err != nil {
+					return model.Response{}, err
+				}
+				return next(ctx, r)
+			}
+		}
+		blank := func(context.Context, model.Request) (model.Response, error) {
+			return model.Response{Parts: []model.Part{{Kind: model.Text, Text: " "}}, Stop: model.StopEnd, Usage: model.Usage{In: 1_000_000}}, nil
+		}
+		look := act("look", func(context.Context, *harness.Call) (string, error) { return "seen", nil })
+		w := newWorld(t, plain(look),
+			slow(fault(model.Limited, 7*time.Second)), fault(model.Transient, 0), call("look"), // step 1
+			blank, scripted.Say("ok"), // step 2
+			call("look"),                              // second turn; it dies in the tool
+			fault(model.Denied, 0), scripted.Say("?")) // and fails
+		w.opts.Version, w.opts.Clock = "v1.2.3", time.Now
+		w.restart()
+		w.ask("U1", "go")
+		w.log = &mortal{Log: w.store, dies: at(2, before)}
+		w.restart()
+		w.say("U1", "again")
+		if err := w.try(); err == nil {
+			t.Fatal("it did not die")
+		}
+		w.store.Expire()
+		w.log = w.store
+		w.restart()
+		w.run()
+
+		got, err := record.Retries(w.view().Records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		var cost float64
+		for _, r := range got {
+			wait := r.Wait >= 7*time.Second
+			lines = append(lines, fmt.Sprintf("step %d try %d: %s (%s%s), long wait %t, took %v, by %s, %s", r.Step, r.Try, r.Class, r.Fault, r.Tool, wait, r.Took, r.Version, r.Result))
+			cost += r.Cost
+		}
+		want := []string{
+			"step 1 try 1: rate limited (rate limited), long wait true, took 2s, by v1.2.3, failed again",
+			"step 1 try 2: transient (transient), long wait false, took 0s, by v1.2.3, answered",
+			"step 2 try 1: transient (garbled), long wait false, took 0s, by v1.2.3, answered",
+			"step 1 try 0: outcome unknown (look), long wait false, took 0s, by v1.2.3, told to the model",
+			"step 1 try 2: crash (), long wait false, took 0s, by v1.2.3, failed",
+		}
+		if d := cmp.Diff(want, lines); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+		settled := of[record.Settled](w.records())
+		if cost != 1 || settled[0].Cost < 1 || settled[0].Usage.In < 1_000_000 {
+			t.Errorf("the retries cost %v, the turn %v", cost, settled[0].Cost)
+		}
+		for _, s := range of[record.Said](w.records()) {
+			if s.Request == "" || len(s.Parts) == 0 {
+				t.Errorf("an answer without input or output: %+v", s)
+			}
+		}
+		for _, d := range of[record.Did](w.records()) {
+			if d.Args == "" || d.Digest == "" || d.Text == "" {
+				t.Errorf("a call without input or output: %+v", d)
+			}
+		}
+	})
+}
+
+// An open retry says so, one of a task names it, and the classes are those of
+// what to do.
+func TestRetriesOfALog(t *testing.T) {
+	t.Parallel()
+	var records []state.Record
+	for i, b := range []record.Body{
+		record.Retried{Turn: "t", Step: 1, Fault: model.Missing, Asked: "a/b", Next: "c/d"},
+		record.Folded{Turn: "t", Step: 1, Why: "threshold"},
+		record.Folded{Turn: "t", Step: 1, Why: "overflow", Cost: 0.5, Took: time.Second},
+		record.Child{Task: []string{"x", "y"}, Body: record.Retried{Turn: "t", Step: 1, Fault: model.Invalid}},
+		record.Said{Turn: "t", Step: 1},
+		record.Retried{Turn: "t", Step: 2, Fault: model.Overflow},
+		record.Settled{Turn: "t", Outcome: record.Broken, Attempt: 1},
+	} {
+		r, err := record.Encode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Seq = int64(i + 1)
+		records = append(records, r)
+	}
+	got, err := record.Retries(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []record.Retry{
+		{Record: 1, Turn: "t", Step: 1, Class: record.ClassMissing, Fault: model.Missing, Asked: "a/b", Next: "c/d", Result: "failed again"},
+		{Record: 3, Turn: "t", Step: 1, Class: record.ClassOverflow, Took: time.Second, Cost: 0.5, Result: "answered"},
+		{Record: 4, Turn: "t", Task: "x/y", Step: 1, Class: record.ClassArguments, Fault: model.Invalid, Result: "open"},
+		{Record: 6, Turn: "t", Step: 2, Class: record.ClassOverflow, Fault: model.Overflow, Result: "failed"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
