@@ -196,7 +196,14 @@ func manifest(b record.Rendered) string {
 	if b.View.Sandbox != "" {
 		text += ", sandbox " + b.View.Sandbox
 	}
-	return text + ", tools " + strings.Join(names, " ")
+	text += ", tools " + strings.Join(names, " ")
+	if len(b.View.Subagents) > 0 {
+		text += ", subagents"
+		for _, d := range b.View.Subagents {
+			text += " " + d.Name
+		}
+	}
+	return text
 }
 
 func said(b record.Said) string {

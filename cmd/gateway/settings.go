@@ -41,17 +41,21 @@ type agentSettings struct {
 	Skills []string       `yaml:"skills" doc:"Skills that it may read, on every level."`
 	MCP    []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has, on every level."`
 	Memory bool           `yaml:"memory" doc:"It finds and saves notes, and its answers are remembered, within one account."`
+	// Subagents are other agents of the settings.
+	Subagents []string `yaml:"subagents" doc:"Names from agents: whom it may give tasks, on every level."`
+	Doc       string   `yaml:"doc" doc:"One line: what it is good at. Needed by an agent that others give tasks."`
 }
 
 type rungSettings struct {
-	Name    string        `yaml:"name" doc:"What the level gives, in a few words."`
-	Model   string        `yaml:"model" doc:"A name from models, or provider/model."`
-	Sandbox string        `yaml:"sandbox" doc:"The kind of sandbox: virtual."`
-	Who     chat.Role     `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
-	Skills  []string      `yaml:"skills" doc:"Skills that it may read from this level on."`
-	MCP     []string      `yaml:"mcp" doc:"Names from mcp: servers whose tools it has from this level on."`
-	For     time.Duration `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
-	Approve bool          `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`
+	Name      string        `yaml:"name" doc:"What the level gives, in a few words."`
+	Model     string        `yaml:"model" doc:"A name from models, or provider/model."`
+	Sandbox   string        `yaml:"sandbox" doc:"The kind of sandbox: virtual."`
+	Who       chat.Role     `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
+	Skills    []string      `yaml:"skills" doc:"Skills that it may read from this level on."`
+	MCP       []string      `yaml:"mcp" doc:"Names from mcp: servers whose tools it has from this level on."`
+	Subagents []string      `yaml:"subagents" doc:"Names from agents: whom it may give tasks from this level on."`
+	For       time.Duration `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
+	Approve   bool          `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`
 }
 
 type routeSettings struct {
@@ -223,9 +227,40 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 			ao.Ladder = append(ao.Ladder, enhance.Rung{Name: r.Name, Model: r.Model, Sandbox: r.Sandbox, Who: r.Who, For: r.For})
 		}
 		o.to(s, path, a, ao.Ladder)
+		f.team(s, path, a, ao.Ladder, out)
 		out[name] = assistant.New(ao)
 	}
 	return out
+}
+
+// team gives the rungs of an agent the subagents that its settings name, as offer.to
+// does with skills. all is filled while the agents are made.
+func (f *fileSettings) team(s *config.Settings, path string, a agentSettings, rungs []enhance.Rung, all map[string]harness.Agent) {
+	had := map[string]bool{}
+	add := func(at string, names []string, r *enhance.Rung) {
+		for i, name := range names {
+			at := fmt.Sprintf("%s.subagents[%d]", at, i)
+			to, ok := f.agents[name]
+			switch {
+			case !ok:
+				s.Refuse(at, fmt.Sprintf("%q", name), "one of "+strings.Join(slices.Sorted(maps.Keys(f.agents)), ", "))
+				continue
+			case to.Doc == "" || strings.ContainsAny(to.Doc, "\r\n"):
+				s.Refuse(at, fmt.Sprintf("%q", name), "an agent with a line in agents."+name+".doc that says what it is good at")
+			case had[name]:
+				s.Refuse(at, fmt.Sprintf("%q again", name), "each subagent once; the levels above have it as well")
+			}
+			had[name] = true
+			r.Subagents = append(r.Subagents, harness.Subagent{Name: name, Doc: to.Doc, Agent: func(c *harness.Context) string { return all[name](c) }})
+		}
+	}
+	if len(rungs) == 0 {
+		return // refused already
+	}
+	add(path, a.Subagents, &rungs[0])
+	for i, r := range a.Ladder {
+		add(fmt.Sprintf("%s.ladder[%d]", path, i), r.Subagents, &rungs[i])
+	}
 }
 
 // prompt reads the prompt file, if it is one.
