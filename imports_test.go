@@ -59,6 +59,7 @@ var mayImport = []struct {
 
 	{"dispatch", "chat channels state policy harness/turn"},
 	{"ui", "chat state harness/record policy"},
+	{"client", ""},
 	{"fakes/*", "chat model/script"},
 	{"bench", "any"},
 	{"bench/*", "any"},
