@@ -54,6 +54,7 @@ var mayImport = []struct {
 	{"memory", "harness chat state"},
 	{"memory/embedder", "model model/wire"},
 	{"mcp/conformance", "any"},
+	{"vault", "state"},
 	{"toolkit/*", "harness chat sandbox policy"},
 	{"agents/*", "harness harness/enhance toolkit/* chat sandbox policy"},
 
