@@ -449,7 +449,7 @@ func TestCheck(t *testing.T) {
 		{"docs", Settings{URL: "https://user:hush@x/"}, "its url must be"},
 		{"docs", Settings{URL: "https://x/", Dir: "/"}, "args, env and dir"},
 		{"docs", Settings{Command: "x", Headers: map[string]string{"A": "hush"}}, "headers and oauth"},
-		{"docs", Settings{URL: "https://x/", OAuth: &OAuth{}}, "oauth needs redirect"},
+		{"docs", Settings{URL: "https://x/", OAuth: &OAuth{Redirect: "callback"}}, "redirect must be"},
 		{"docs", Settings{Command: "x", Approve: true}, "approve must be false"},
 		{"docs", Settings{Command: "x", Timeout: -1}, "timeout"},
 		{"docs", Settings{Command: "x", Protocol: "2024-11-05"}, "protocol must be"},

@@ -21,15 +21,7 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/heddlehq/heddle/config"
 )
-
-// TokenKey is the variable that holds the key for [NewFileStore].
-var TokenKey = config.Var{
-	Name: "HEDDLE_MCP_TOKEN_KEY", Secret: true,
-	Doc: "Key that encrypts the OAuth tokens of MCP servers at rest: 32 bytes in base64, such as from openssl rand -base64 32.",
-}
 
 // Options configure Open. Only Servers is required.
 type Options struct {

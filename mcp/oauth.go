@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,8 +82,9 @@ func (l *login) handler(ctx context.Context) (*auth.AuthorizationCodeHandler, er
 		return l.flow, nil
 	}
 	o := l.s.settings.OAuth
+	redirect := cmp.Or(o.Redirect, "http://127.0.0.1/") // without one nobody logs in here, tokens are only renewed
 	c := &auth.AuthorizationCodeHandlerConfig{
-		RedirectURL: o.Redirect, AuthorizationCodeFetcher: l.ask, RequestRefreshToken: true,
+		RedirectURL: redirect, AuthorizationCodeFetcher: l.ask, RequestRefreshToken: true,
 		Client: l.client(), NewTokenSource: l.keep,
 	}
 	switch {
@@ -96,7 +98,7 @@ func (l *login) handler(ctx context.Context) (*auth.AuthorizationCodeHandler, er
 	}
 	if c.PreregisteredClient == nil { // where the server knows no metadata documents
 		c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			RedirectURIs: []string{o.Redirect}, ClientName: clientName, GrantTypes: []string{"authorization_code", "refresh_token"},
+			RedirectURIs: []string{redirect}, ClientName: clientName, GrantTypes: []string{"authorization_code", "refresh_token"},
 		}}
 	}
 	var err error

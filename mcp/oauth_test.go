@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -12,8 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -131,24 +128,11 @@ func (g *guarded) logIn(_ context.Context, server, page string) (Grant, error) {
 	return Grant{Code: "code", State: q.Get("state")}, nil
 }
 
-func key(t *testing.T) string {
-	t.Helper()
-	b := make([]byte, 32)
-	if _, err := rand.Read(b); err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(b)
-}
-
-// Somebody logs in once; from then on the token is kept, encrypted, and renewed.
+// Somebody logs in once; from then on the token is kept and renewed.
 func TestLogIn(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
-	dir := t.TempDir()
-	store, err := NewFileStore(dir, key(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := &memory{}
 	var log logged
 	o := hurry(map[string]Settings{"demo": g.settings()})
 	o.Tokens, o.Log = store, log.logger()
@@ -176,9 +160,8 @@ func TestLogIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Close()
-	file, err := os.ReadFile(filepath.Join(dir, "demo.token"))
-	if err != nil || bytes.Contains(file, []byte("hush")) || bytes.Contains(file, []byte("token")) {
-		t.Errorf("the store holds %q, %v", file, err)
+	if kept, err := store.Load(t.Context(), "demo"); err != nil || !bytes.Contains(kept, []byte("access-hush")) {
+		t.Errorf("the store holds %q, %v", kept, err)
 	}
 
 	o.Authorize = nil
@@ -248,60 +231,6 @@ func TestPublic(t *testing.T) {
 		if got := public(address) == nil; got != want {
 			t.Errorf("%s: public %t, want %t", address, got, want)
 		}
-	}
-}
-
-func TestFileStore(t *testing.T) {
-	t.Parallel()
-	dir, k := t.TempDir(), key(t)
-	s, err := NewFileStore(dir, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, err := s.Load(t.Context(), "a"); b != nil || err != nil {
-		t.Errorf("nothing was saved: %q, %v", b, err)
-	}
-	for _, secret := range []string{"one", "two"} {
-		if err := s.Save(t.Context(), "a", []byte(secret)); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := s.Load(t.Context(), "a"); string(b) != secret || err != nil {
-			t.Errorf("%q, %v, want %q", b, err, secret)
-		}
-	}
-	path := filepath.Join(dir, "a.token")
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	good, _ := os.ReadFile(path)
-	for what, b := range map[string][]byte{"changed": append([]byte{good[0] ^ 1}, good[1:]...), "cut": good[:10], "empty": nil} {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Load(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "damaged") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "b.token"), good, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load(t.Context(), "b"); err == nil {
-		t.Error("the token of one server is taken for another's")
-	}
-	another, err := NewFileStore(dir, key(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := another.Load(t.Context(), "b"); err == nil {
-		t.Error("another key opens it")
-	}
-	for _, bad := range []string{"", "short", k[:20], k + k} {
-		if _, err := NewFileStore(dir, bad); err == nil || bad != "" && strings.Contains(err.Error(), bad) {
-			t.Errorf("key of %d bytes: %v", len(bad), err)
-		}
-	}
-	if err := (&FileStore{dir: filepath.Join(dir, "none"), aead: s.aead}).Save(t.Context(), "a", nil); err == nil {
-		t.Error("saved to nowhere")
 	}
 }
 

@@ -38,7 +38,7 @@ type OAuth struct {
 	Client   string `yaml:"client" doc:"Client id at the authorization server, or the https URL of a client metadata document. Registered anew if not set."`
 	Secret   string `yaml:"secret" doc:"Secret of the client id, if it has one."`
 	Issuer   string `yaml:"issuer" doc:"The only authorization server that may see the client id."`
-	Redirect string `yaml:"redirect" doc:"Where the authorization server sends people back to."`
+	Redirect string `yaml:"redirect" doc:"Where the authorization server sends people back to, for a client id that has a fixed address: http://127.0.0.1:PORT/PATH. A free port of the machine where somebody logs in if not set."`
 	Private  bool   `yaml:"private" doc:"The authorization server is in a private network or speaks plain http."`
 }
 
@@ -74,8 +74,10 @@ func (s Settings) Check(name string) error {
 	case s.Command != "" && (len(s.Headers) > 0 || s.OAuth != nil):
 		bad("headers and oauth are for a url, not for a command")
 	}
-	if s.OAuth != nil && s.OAuth.Redirect == "" {
-		bad("oauth needs redirect")
+	if s.OAuth != nil && s.OAuth.Redirect != "" {
+		if u, err := url.Parse(s.OAuth.Redirect); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			bad("redirect must be http(s)://HOST/PATH")
+		}
 	}
 	if s.Approve {
 		bad("approve must be false: this version has no approvals, so calls would be made without them")
