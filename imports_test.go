@@ -50,7 +50,7 @@ var mayImport = []struct {
 	{"harness/enhance", "harness chat sandbox policy"},
 	{"harness/script", "harness chat sandbox policy"},
 	{"harness/skill", "harness harness/record"},
-	{"mcp", "harness chat config"},
+	{"mcp", "harness chat"},
 	{"memory", "harness chat state"},
 	{"memory/embedder", "model model/wire"},
 	{"mcp/conformance", "any"},

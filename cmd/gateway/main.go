@@ -61,6 +61,7 @@ type cli struct {
 	Skills        skillsCmd        `cmd:"" help:"Look at skills and pin them."`
 	Memory        memoryCmd        `cmd:"" help:"Look at what is remembered, and embed it again."`
 	MCP           mcpCmd           `cmd:"" name:"mcp" help:"Look at MCP servers and pin their tools."`
+	Secrets       secretsCmd       `cmd:"" help:"Keys for the secrets in the store."`
 	Version       versionCmd       `cmd:"" help:"Print the version."`
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/mcp"
+	"github.com/heddlehq/heddle/state"
 )
 
 // remotes are the MCP servers of the settings.
@@ -21,6 +22,7 @@ type remotes struct {
 	settings map[string]mcp.Settings
 	path     string // of the lock file
 	lock     mcp.Lock
+	keys     []string     // of the vault
 	opened   *mcp.Servers // nil until open
 }
 
@@ -41,8 +43,10 @@ func remotesOf(s *config.Settings, settings map[string]mcp.Settings) *remotes {
 	return r
 }
 
-// pinned refuses the servers that nobody has agreed to.
-func (r *remotes) pinned(s *config.Settings) {
+// ready refuses the servers that nobody has agreed to, and those that people
+// log in at without a key for the tokens.
+func (r *remotes) ready(s *config.Settings) {
+	r.keys = needKeys(s, r.settings)
 	for _, name := range slices.Sorted(maps.Keys(r.settings)) {
 		if _, ok := r.lock[name]; !ok && !r.settings[name].NewTools {
 			s.Refuse("mcp."+name, "a server that is not in "+r.path, "a server whose tools somebody looked at: gateway mcp lock "+name)
@@ -65,12 +69,23 @@ func (r *remotes) find(s *config.Settings, at, name string) func(*harness.Contex
 	}
 }
 
-// open connects to the servers. They stay connected until close.
-func (r *remotes) open(ctx context.Context, logger *slog.Logger) error {
+// open connects to the servers. They stay connected until close. Without a
+// store those that people log in at are left out.
+func (r *remotes) open(ctx context.Context, st state.Values, logger *slog.Logger) error {
 	if len(r.settings) == 0 {
 		return nil
 	}
-	opened, err := mcp.Open(ctx, mcp.Options{Servers: r.settings, Lock: r.lock, Version: versionText(), Log: logger})
+	settings := maps.Clone(r.settings)
+	var t mcp.TokenStore
+	if st == nil {
+		maps.DeleteFunc(settings, func(_ string, one mcp.Settings) bool { return one.OAuth != nil })
+	} else {
+		var err error
+		if t, err = openTokens(ctx, st, r.keys, logger); err != nil {
+			return err
+		}
+	}
+	opened, err := mcp.Open(ctx, mcp.Options{Servers: settings, Lock: r.lock, Version: versionText(), Log: logger, Tokens: t})
 	switch {
 	case errors.Is(err, mcp.ErrLogin):
 		return fmt.Errorf("%w: %w: gateway mcp login NAME", errSettings, err)
@@ -105,8 +120,10 @@ func place(s mcp.Settings) string {
 }
 
 type mcpCmd struct {
-	List mcpListCmd `cmd:"" help:"Connect to the MCP servers and list what they offer and what is mounted of it."`
-	Lock mcpLockCmd `cmd:"" help:"Pin the tools of MCP servers as they are now. Read what it prints."`
+	List   mcpListCmd   `cmd:"" help:"Connect to the MCP servers and list what they offer and what is mounted of it."`
+	Lock   mcpLockCmd   `cmd:"" help:"Pin the tools of MCP servers as they are now. Read what it prints."`
+	Login  mcpLoginCmd  `cmd:"" help:"Log in at an MCP server and keep its tokens in the store."`
+	Logout mcpLogoutCmd `cmd:"" help:"Throw the tokens of an MCP server away."`
 }
 
 // remotesFor reads the servers for a command, which needs no other setting; only
@@ -128,8 +145,12 @@ func remotesFor(s *config.Settings, names []string) (*remotes, error) {
 }
 
 // look connects as far as that is possible. With anew nothing counts as pinned.
-func (r *remotes) look(ctx context.Context, anew bool) (*mcp.Servers, error) {
-	o := mcp.Options{Servers: map[string]mcp.Settings{}, Lock: r.lock, Version: versionText()}
+func (r *remotes) look(ctx context.Context, s *config.Settings, anew bool) (servers *mcp.Servers, end func(), err error) {
+	t, store, err := tokensFor(ctx, s, r.settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := mcp.Options{Servers: map[string]mcp.Settings{}, Lock: r.lock, Version: versionText(), Tokens: t}
 	if anew {
 		o.Lock = nil
 	}
@@ -138,22 +159,30 @@ func (r *remotes) look(ctx context.Context, anew bool) (*mcp.Servers, error) {
 		one.NewTools = one.NewTools || anew
 		o.Servers[name] = one
 	}
-	return mcp.Open(ctx, o)
+	if servers, err = mcp.Open(ctx, o); err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return servers, func() {
+		servers.Close()
+		_ = store.Close() // what was saved is committed
+	}, nil
 }
 
-type mcpListCmd struct{}
+type mcpListCmd struct {
+	Names []string `arg:"" optional:"" help:"Servers to look at; all if none is named."`
+}
 
 // Run lists the servers.
-func (mcpListCmd) Run(ctx context.Context, e env, s *config.Settings) error {
-	r, err := remotesFor(s, nil)
+func (c mcpListCmd) Run(ctx context.Context, e env, s *config.Settings) error {
+	r, err := remotesFor(s, c.Names)
 	if err != nil {
 		return err
 	}
-	servers, err := r.look(ctx, false)
+	servers, end, err := r.look(ctx, s, false)
 	if err != nil {
 		return err
 	}
-	defer servers.Close()
+	defer end()
 	for _, st := range servers.Status() {
 		how := "connected, " + st.Protocol + ", " + printable(st.Server)
 		if !st.Connected {
@@ -188,11 +217,11 @@ func (c mcpLockCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 	if err != nil {
 		return err
 	}
-	servers, err := r.look(ctx, true)
+	servers, end, err := r.look(ctx, s, true)
 	if err != nil {
 		return err
 	}
-	defer servers.Close()
+	defer end()
 	lock := maps.Clone(r.lock)
 	if len(c.Names) == 0 {
 		maps.DeleteFunc(lock, func(name string, _ mcp.Pins) bool { _, ok := r.settings[name]; return !ok })

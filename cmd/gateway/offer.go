@@ -17,7 +17,7 @@ type offer struct {
 	recall  *recall
 }
 
-// offerOf reads what there is. Servers must be pinned.
+// offerOf reads what there is. Servers must be ready to be used.
 func offerOf(s *config.Settings, f *fileSettings) *offer {
 	sh, err := openShelf(s, f.skills)
 	if err != nil {
@@ -28,7 +28,7 @@ func offerOf(s *config.Settings, f *fileSettings) *offer {
 		}
 	}
 	r := remotesOf(s, f.mcp)
-	r.pinned(s)
+	r.ready(s)
 	return &offer{skills: sh, servers: r, recall: recallOf(s, f.memory)}
 }
 

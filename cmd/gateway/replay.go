@@ -18,7 +18,8 @@ type replayCmd struct {
 }
 
 // Run walks one log with the agents and models of the settings. MCP servers are
-// asked for the tools that they have now.
+// asked for the tools that they have now, but for those that people log in at:
+// their tokens are the running gateway's.
 func (c replayCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 	p := partsOf(s)
 	defer p.close()
@@ -30,7 +31,7 @@ func (c replayCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 		return err
 	}
 	logger := slog.New(slog.DiscardHandler)
-	if err := p.offer.servers.open(ctx, logger); err != nil {
+	if err := p.offer.servers.open(ctx, nil, logger); err != nil {
 		return err
 	}
 	defer p.offer.servers.close()

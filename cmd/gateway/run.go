@@ -158,7 +158,7 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	for _, w := range s.Warnings() {
 		logger.Warn("setting is odd", "setting", w)
 	}
-	if err := p.offer.servers.open(ctx, logger); err != nil {
+	if err := p.offer.servers.open(ctx, st, logger); err != nil {
 		return err
 	}
 	defer p.offer.servers.close()

@@ -31,7 +31,7 @@ var (
 	varLogLevel = config.Var{Name: "HEDDLE_LOG_LEVEL", Doc: "debug, info, warn or error.", Default: "info"}
 )
 
-var gatewayVars = []config.Var{varListen, varAdmin, varToken, varState, varLogLevel, config.File}
+var gatewayVars = []config.Var{varListen, varAdmin, varToken, varState, varLogLevel, varSecretKey, config.File}
 
 // agentSettings is one entry of the section agents.
 type agentSettings struct {

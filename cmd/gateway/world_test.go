@@ -35,18 +35,19 @@ const patience = 30 * time.Second
 
 // world is what surrounds the program in one script.
 type world struct {
-	slack  *fakeslack.Workspace
-	api    *httptest.Server // of Slack
-	llm    *httptest.Server
-	model  *llm.Server
-	player *script.Player
-	heard  map[string]fakeslack.Delivery
-	words  map[string]fakeslack.Words
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd has ended and been waited for
-	log    *gatewayLog
-	front  string // address of the program
-	admin  string // and of its admin listener
+	slack   *fakeslack.Workspace
+	api     *httptest.Server // of Slack
+	llm     *httptest.Server
+	model   *llm.Server
+	player  *script.Player
+	heard   map[string]fakeslack.Delivery
+	words   map[string]fakeslack.Words
+	cmd     *exec.Cmd
+	exited  chan struct{} // closed when cmd has ended and been waited for
+	log     *gatewayLog
+	front   string // address of the program
+	guarded *guarded
+	admin   string // and of its admin listener
 
 	mu     sync.Mutex
 	faults map[string][]fakeslack.Fault
@@ -70,7 +71,10 @@ func setupWorld(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	w.guarded = newGuarded()
 	env.Defer(func() {
+		w.guarded.CloseClientConnections()
+		w.guarded.Close()
 		remote.CloseClientConnections()
 		remote.Close()
 	})
@@ -90,7 +94,7 @@ func setupWorld(env *testscript.Env) error {
 		"HEDDLE_LISTEN": "127.0.0.1:0", "HEDDLE_ADMIN_LISTEN": "127.0.0.1:0", "HEDDLE_ADMIN_TOKEN": adminToken, "HEDDLE_STATE": "sqlite:" + filepath.Join(env.WorkDir, "heddle.db"),
 		"SLACK_BOT_TOKEN": o.BotToken, "SLACK_SIGNING_SECRET": o.SigningSecret, "SLACK_API_URL": w.api.URL + "/api/",
 		"OPENAI_API_KEY": "sk-canary-openai", "OPENAI_BASE_URL": w.llm.URL + "/v1",
-		"MCP_PROGRAM": program, "MCP_URL": remote.URL, "MCP_ROLE": "docs",
+		"MCP_PROGRAM": program, "MCP_URL": remote.URL, "MCP_ROLE": "docs", "MCP_GUARDED": w.guarded.URL,
 	} {
 		env.Setenv(k, v)
 	}
@@ -181,15 +185,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	w.cmd = exec.Command(path, append(args, "run")...)
 	w.cmd.Dir = ts.Getenv("WORK")
-	for _, k := range []string{
-		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
-		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
-		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY",
-	} {
-		if v := ts.Getenv(k); v != "" {
-			w.cmd.Env = append(w.cmd.Env, k+"="+v)
-		}
-	}
+	w.cmd.Env = w.environ(ts)
 	w.cmd.Stderr = w.log
 	ts.Check(w.cmd.Start())
 	w.exited = make(chan struct{})
@@ -202,6 +198,20 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	case <-ctx.Done():
 		ts.Fatalf("the gateway is not ready: %s", w.log)
 	}
+}
+
+// environ is what the program sees of the script's environment.
+func (w *world) environ(ts *testscript.TestScript) (env []string) {
+	for _, k := range []string{
+		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
+		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
+	} {
+		if v := ts.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
 }
 
 // end signals the program, waits for its end and returns its exit code, -1 for a kill.
