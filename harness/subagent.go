@@ -106,12 +106,3 @@ func (s *Scope) Delegate(f func(ctx context.Context, call *Call, to Subagent, pr
 // Share makes the scope wait for edits of the files that the call's step makes,
 // and the other way round: both work on the same ones.
 func (s *Scope) Share(call *Call) { s.paths = call.scope.paths }
-
-// A Wait is what a durable tool fails with when it cannot go on now. The call
-// stays open; the tool is run again when the time has come or something was
-// heard, and finds what it finished with [Step].
-type Wait struct {
-	Until time.Time // zero for: until something is heard
-}
-
-func (*Wait) Error() string { return "waiting" }

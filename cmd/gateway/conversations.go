@@ -158,6 +158,10 @@ func summary(b record.Body) string {
 		return said(b)
 	case record.Did:
 		return fmt.Sprintf("did        %s, %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), b.Text)
+	case record.Asked:
+		return asked(b)
+	case record.Memo:
+		return fmt.Sprintf("memo       %s = %s", b.Name, b.Value)
 	case record.Wrote:
 		if b.Value == nil {
 			return "wrote      " + b.Name + " deleted"
@@ -175,6 +179,17 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("settled    %s %s(steps %d, posts %d, attempt %d, $%.4f)", b.Outcome, spaced(b.Reason), b.Steps, b.Posts, b.Attempt, b.Cost)
 	}
 	return fmt.Sprintf("%T", b)
+}
+
+func asked(b record.Asked) string {
+	until := ""
+	if !b.Until.IsZero() {
+		until = " until " + b.Until.Format(time.RFC3339)
+	}
+	if b.Question == "" {
+		return "waits     " + until
+	}
+	return fmt.Sprintf("asked      the %ss or above%s: %s", b.Who, until, b.Question)
 }
 
 func loads(b record.Rendered) string {

@@ -63,6 +63,10 @@ type Turn struct {
 	Memos      []Memo      `json:"memos,omitempty"` // of the open calls
 	Usage      model.Usage `json:"usage"`
 	Cost       float64     `json:"cost,omitempty"`
+	Asks       []Asked     `json:"asks,omitempty"`  // of the open calls, not answered
+	Heard      []Heard     `json:"heard,omitempty"` // while calls are open
+	// Questions counts all that calls of the turn have asked or waited for.
+	Questions int `json:"questions,omitempty"`
 	// Tasks are the presents of the open tasks, by the calls that gave them.
 	Tasks map[string]*Fold `json:"tasks,omitempty"`
 }
@@ -94,6 +98,8 @@ func (f *Fold) Apply(b Body) {
 	switch b := b.(type) {
 	case Heard:
 		f.heard(b)
+	case Asked:
+		f.asked(b)
 	case Passed, Data:
 	case Forked:
 		f.Parent = &b
@@ -121,11 +127,13 @@ func (f *Fold) Apply(b Body) {
 	case Memo:
 		if f.Turn != nil {
 			f.Turn.Memos = append(f.Turn.Memos, b)
+			f.Turn.answered(b.Call, b.Name)
 		}
 	case Said:
 		f.said(b)
 	case Did:
 		f.did(b)
+		f.catchUp(false)
 	case Wrote:
 		f.wrote(b)
 	case Folded:
@@ -137,6 +145,7 @@ func (f *Fold) Apply(b Body) {
 			f.Task(b.Task[0]).Apply(b.below())
 		}
 	case Settled:
+		f.catchUp(true)
 		f.Turn = nil
 		f.Turns++
 		if b.Answer != "" {
@@ -217,6 +226,12 @@ func put[V any](m map[string]V, name string, v V, there bool) map[string]V {
 }
 
 func (f *Fold) heard(b Heard) {
+	if !f.later(b) {
+		f.hearNow(b)
+	}
+}
+
+func (f *Fold) hearNow(b Heard) {
 	if len(f.Voices) == 0 && f.Initial == nil {
 		f.Initial = b.Event.Data
 	}
@@ -281,6 +296,7 @@ func (f *Fold) did(b Did) {
 	if f.Turn != nil {
 		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
 		f.Turn.Memos = slices.DeleteFunc(f.Turn.Memos, func(m Memo) bool { return m.Call == b.CallID })
+		f.Turn.answered(b.CallID, "")
 		delete(f.Turn.Tasks, b.CallID)
 		if b.Rejected != "" && f.Turn.RejectedAt != b.Step {
 			f.Turn.Rejected, f.Turn.RejectedAt = f.Turn.Rejected+1, b.Step
@@ -290,11 +306,20 @@ func (f *Fold) did(b Did) {
 		f.hear(v)
 	}
 	p := model.Part{Kind: model.Result, CallID: b.CallID, Name: b.Tool, Text: Defuse(b.Text), Failed: b.End != Done}
-	if n := len(f.Messages); n > 0 && f.Messages[n-1].Role == model.Results {
-		f.Messages[n-1].Parts = append(f.Messages[n-1].Parts, p)
+	// Results stand right behind the message with the calls, whatever was heard
+	// before they were there.
+	i := len(f.Messages)
+	for i > 0 && f.Messages[i-1].Role == model.User {
+		i--
+	}
+	if i == 0 {
+		i = len(f.Messages) // no answer with calls is left
+	}
+	if i > 0 && f.Messages[i-1].Role == model.Results {
+		f.Messages[i-1].Parts = append(f.Messages[i-1].Parts, p)
 		return
 	}
-	f.say(model.Results, p)
+	f.Messages = slices.Insert(f.Messages, i, model.Message{Role: model.Results, Parts: []model.Part{p}})
 }
 
 func (f *Fold) say(role model.Role, p model.Part) {
@@ -307,7 +332,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 8
+const checkpointVersion = 9
 
 type checkpoint struct {
 	Version int      `json:"version"`

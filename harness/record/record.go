@@ -258,7 +258,7 @@ func Shown(b Body) bool {
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Forked, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Asked, Settled:
 	}
 	return false
 }
@@ -313,6 +313,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Did](r)
 	case "memo":
 		return decode[Memo](r)
+	case "asked":
+		return decode[Asked](r)
 	case "began":
 		return decode[Began](r)
 	case "sent":

@@ -192,6 +192,7 @@ type run struct {
 	batch   state.Batch   // what the next commit holds
 	err     error         // of encoding, reported by the next commit
 	waiting bool          // an event in the inbox waits for its author's role
+	asking  bool          // a call has asked the thread something; guarded by memo
 	boxes   *boxes
 	looked  *box        // whose guide was looked for
 	dirty   bool        // a tool that may have changed files ran since they were saved
@@ -203,6 +204,7 @@ type run struct {
 // that is given up leaves what came meanwhile to the next one.
 func (r *run) turn(ctx context.Context) error {
 	parked := r.lease.Attempt > r.Limits.Attempts
+	r.wake(func() { r.take(ctx) })
 	if done, err := r.repair(ctx, parked); done || err != nil {
 		return err
 	}
@@ -253,6 +255,15 @@ func (r *run) add(b record.Body) {
 
 // commit makes true what was added since the last commit.
 func (r *run) commit(ctx context.Context) error {
+	if r.task != nil {
+		r.memo.Lock()
+		defer r.memo.Unlock()
+	}
+	return r.commitHeld(ctx)
+}
+
+// commitHeld is commit for who holds memo.
+func (r *run) commitHeld(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
 	}

@@ -15,10 +15,12 @@ import (
 // repair answers the calls that a crash left open. A durable tool that is still
 // declared runs again, its finished steps answered from the log. Of any other
 // nobody knows whether it happened, so it is not repeated, and the model is told.
+// Calls that wait for people or a time are left alone.
 func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	if r.f.Turn == nil || len(r.f.Turn.Calls) == 0 {
 		return false, nil
 	}
+	r.asking = r.hasQuestion()
 	n, snap := r.f.Turn.Step, r.snapshot(ctx)
 	var m harness.Manifest
 	if agent := r.agent(); agent != nil && !parked {
@@ -29,11 +31,16 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	var again []model.Part
 	for _, p := range slices.Clone(r.f.Turn.Calls) {
 		if t, ok := m.Tool(p.Name); ok && t.IsDurable() && p.BadArgs == "" {
-			again = append(again, p)
+			if !r.f.IsWaiting(p.CallID) {
+				again = append(again, p)
+			}
 			continue
 		}
 		r.did(p, n, record.Unknown,
 			"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
+	}
+	if wait := r.waits(); len(again) == 0 && wait != nil {
+		return true, r.suspend(ctx, wait.Until)
 	}
 	if len(again) == 0 {
 		return false, nil
@@ -53,7 +60,7 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	if wait == nil {
+	if wait = sooner(wait, r.waits()); wait == nil {
 		r.guide(ctx, n, m.Sandbox)
 	}
 	defer r.boxesFor(m.Sandbox).keep()() // until the files are committed: tasks share them
@@ -62,6 +69,9 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 	}
 	switch {
 	case panicked:
+		for _, p := range slices.Clone(r.f.Turn.Calls) {
+			r.did(p, n, record.Unknown, "The turn ended before this call did.", 0)
+		}
 		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
 	case wait != nil:
 		return true, r.suspend(ctx, wait.Until)
@@ -115,7 +125,7 @@ func (m *memos) Put(ctx context.Context, call, name string, value json.RawMessag
 		return errors.New("the call is over")
 	}
 	m.r.add(record.Memo{Turn: m.r.f.Turn.ID, Step: m.step, Call: call, Name: name, Value: value})
-	if err := m.r.commit(ctx); err != nil {
+	if err := m.r.commitHeld(ctx); err != nil {
 		// The call must not end as failed: the run is given up with the next commit.
 		m.r.err = errors.Join(m.r.err, err)
 		return err

@@ -40,6 +40,7 @@ func (r *run) take(ctx context.Context) {
 		switch {
 		case r.answered(e.Event, roles[i]):
 			r.add(record.Heard{Turn: turn, Event: e.Event, Role: roles[i]})
+			r.replied(e, roles[i])
 		case known[i]:
 			r.pass(e, "role below talk")
 		default:

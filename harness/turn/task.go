@@ -155,10 +155,8 @@ func (r *run) report(ctx context.Context, o record.Outcome, reason, answer strin
 }
 
 // hand commits what a task has added, as entries of the conversation's log. If
-// that fails, the conversation's next commit does, too.
+// that fails, the conversation's next commit does, too. The caller holds memo.
 func (r *run) hand(ctx context.Context) error {
-	r.memo.Lock()
-	defer r.memo.Unlock()
 	root, path := r, r.task.path()
 	for ; root.task != nil; root = root.task.up {
 		if root.task.kept.over {
@@ -172,6 +170,7 @@ func (r *run) hand(ctx context.Context) error {
 		}
 	}
 	root.batch.Blobs = append(root.batch.Blobs, r.batch.Blobs...)
+	root.batch.Posts = append(root.batch.Posts, r.batch.Posts...)
 	r.batch = state.Batch{}
 	if err := root.commit(ctx); err != nil {
 		root.err = errors.Join(root.err, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,15 +96,18 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	}
 	wg.Wait()
 	kept.end()
+	panicked = slices.ContainsFunc(jobs, func(j *job) bool { return isPanic(j.err) })
 	for _, j := range jobs {
+		if j.wait != nil && panicked {
+			continue // the turn ends
+		}
 		if j.wait != nil {
-			wait = sooner(wait, j.wait)
+			wait = sooner(wait, r.asked(n, j))
 			continue
 		}
 		if n := len(j.text); n > most {
 			j.text = strings.ToValidUTF8(j.text[:most], "") + fmt.Sprintf("\n[cut here: %d of %d bytes; ask for less at once]", most, n)
 		}
-		panicked = panicked || isPanic(j.err)
 		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
 		r.ended(n, j)
 	}
@@ -111,8 +115,11 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	return panicked, wait
 }
 
-// sooner is the wait that ends first.
+// sooner is the wait that ends first, nil for none.
 func sooner(a, b *harness.Wait) *harness.Wait {
+	if b == nil {
+		return a
+	}
 	if a == nil || a.Until.IsZero() || !b.Until.IsZero() && b.Until.Before(a.Until) {
 		return b
 	}

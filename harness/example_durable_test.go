@@ -1,0 +1,75 @@
+package harness_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+)
+
+// known are memos with answers: what the log holds once somebody has answered.
+type known map[string]string
+
+func (k known) Get(_, step string) (json.RawMessage, bool) {
+	v, ok := k[step]
+	return json.RawMessage(v), ok
+}
+
+func (k known) Put(context.Context, string, string, json.RawMessage) error { return nil }
+
+// A tool deploys only what a maintainer has approved. It is run until it asks,
+// and again when there is an answer.
+func ExampleAsk() {
+	deploy := harness.NewTool("deploy", "Deploys a version, after an approval.",
+		func(ctx context.Context, call *harness.Call, in struct {
+			Version string `json:"version"`
+		},
+		) (string, error) {
+			r, err := harness.Ask(ctx, call, "approve", "Deploy "+in.Version+"? (yes/no)",
+				harness.AnsweredBy(chat.Maintainer), harness.ExpiresAt(call.Now().Add(24*time.Hour), "no"))
+			if err != nil {
+				return "", err
+			}
+			if r.Text != "yes" {
+				return "not deployed: " + r.Text, nil
+			}
+			return harness.Step(ctx, call, "deploy", func(context.Context) (string, error) {
+				return "deployed " + in.Version + ", approved by " + r.Author.Name, nil
+			})
+		}).Durable()
+
+	ctx, args := context.Background(), json.RawMessage(`{"version":"v7"}`)
+	scope := harness.NewScope(harness.Snapshot{}, nil)
+	_, err := deploy.Run(ctx, scope.Call("call_1", "deploy"), args)
+	var w *harness.Wait
+	if errors.As(err, &w) {
+		fmt.Println("posted:", w.Question.Text)
+	}
+	scope.Remember(known{"approve": `{"text":"yes","author":{"id":"U1","name":"Ann"}}`})
+	fmt.Println(deploy.Run(ctx, scope.Call("call_1", "deploy"), args))
+	// Output:
+	// posted: Deploy v7? (yes/no)
+	// deployed v7, approved by Ann <nil>
+}
+
+// A tool looks again after a weekend, whatever happens to the process meanwhile.
+func ExampleSleep() {
+	check := harness.NewTool("check_later", "Looks again in three days.",
+		func(ctx context.Context, call *harness.Call, _ struct{}) (string, error) {
+			if err := harness.Sleep(ctx, call, "weekend", call.Now().Add(72*time.Hour)); err != nil {
+				return "", err
+			}
+			return "all quiet", nil
+		}).Durable()
+	scope := harness.NewScope(harness.Snapshot{Now: time.Date(2026, 3, 6, 17, 0, 0, 0, time.UTC)}, nil)
+	_, err := check.Run(context.Background(), scope.Call("call_1", "check_later"), nil)
+	var w *harness.Wait
+	if errors.As(err, &w) {
+		fmt.Println("asleep until", w.Until.Format(time.DateTime))
+	}
+	// Output: asleep until 2026-03-09 17:00:00
+}

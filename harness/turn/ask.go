@@ -1,0 +1,116 @@
+package turn
+
+import (
+	"encoding/json"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/state"
+)
+
+func (r *run) hasOpen() bool { return r.f.Turn != nil && len(r.f.Turn.Calls) > 0 }
+
+// root is the run of the conversation's own turn.
+func (r *run) root() *run {
+	for r.task != nil {
+		r = r.task.up
+	}
+	return r
+}
+
+// asked records what a call waits for and posts its question, once. While the
+// thread has another question, the call waits for that to be over.
+func (r *run) asked(n int, j *job) *harness.Wait {
+	q := j.wait.Question
+	if q == nil {
+		return j.wait
+	}
+	a := record.Asked{
+		Turn: r.f.Turn.ID, Step: n, Call: j.part.CallID, Name: q.Name,
+		Question: q.Text, Who: q.Who, Until: q.Until, Default: q.Default,
+	}
+	if q.Text != "" {
+		root := r.root()
+		r.memo.Lock()
+		busy := root.asking
+		root.asking = true
+		r.memo.Unlock()
+		if busy {
+			return &harness.Wait{}
+		}
+		for i, text := range r.posts(q.Text) {
+			// Numbers below maxPosts are those of the turn's answer.
+			key := state.PostKey(a.Turn, n, maxPosts*(r.f.Turn.Questions+1)+i)
+			r.batch.Posts = append(r.batch.Posts, chat.Post{Key: key, Thread: r.conv.Thread, Text: text})
+		}
+	}
+	r.add(a)
+	return j.wait
+}
+
+// wake takes what came while calls wait, which may be what they wait for.
+func (r *run) wake(take func()) {
+	if !r.hasOpen() || r.lease.Attempt > 1 {
+		return
+	}
+	take()
+	if r.waiting {
+		return // an answer that came in time may be in the inbox
+	}
+	for _, w := range r.f.Waits() {
+		if !w.Until.IsZero() && !r.Clock().Before(w.Until) {
+			r.reply(w, harness.Reply{Text: w.Default, At: w.Until, Expired: true})
+		}
+	}
+}
+
+// replied takes a message as the answer to the open question, if it is one.
+func (r *run) replied(e state.Entry, role chat.Role) {
+	switch e.Event.Kind {
+	case chat.Mention, chat.Message, chat.Command:
+	case chat.Edited, chat.Deleted, chat.Reacted, chat.Action, chat.Notice, chat.Control:
+		return
+	}
+	if e.Quiet || e.Event.Author.ID == "" {
+		return
+	}
+	for _, w := range r.f.Waits() {
+		if w.Question != "" && role >= w.Who && (w.Until.IsZero() || e.At.Before(w.Until)) {
+			r.reply(w, harness.Reply{Text: e.Event.Text, Author: e.Event.Author, Role: role, At: e.At.UTC()})
+			return
+		}
+	}
+}
+
+func (r *run) reply(w record.Waiting, a harness.Reply) {
+	value, err := json.Marshal(a)
+	if err != nil {
+		r.err = err
+		return
+	}
+	r.add(w.Answer(value))
+	r.log.Info("call waits no more", "turn", w.Turn, "expired", a.Expired)
+}
+
+// waits is until when the calls wait that stay open, nil if none does.
+func (r *run) waits() (wait *harness.Wait) {
+	if !r.hasOpen() {
+		return nil
+	}
+	wait = &harness.Wait{}
+	for _, w := range r.f.Waits() {
+		wait = sooner(wait, &harness.Wait{Until: w.Until})
+	}
+	return wait
+}
+
+// hasQuestion says whether people in the thread are being asked something.
+func (r *run) hasQuestion() bool {
+	for _, w := range r.f.Waits() {
+		if w.Question != "" {
+			return true
+		}
+	}
+	return false
+}
