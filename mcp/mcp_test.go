@@ -443,6 +443,20 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
+// An optional server that never answers holds the start up for a moment only, and
+// one that is needed is waited for; what fails later is no error of the start.
+func TestOptionalIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	deaf := program(t, "deaf")
+	deaf.Optional = true
+	o := hurry(map[string]Settings{"deaf": deaf, "demo": at(serve(t, demo("d"), true).URL)})
+	o.Connect, o.pace.optional = time.Hour, 10*time.Millisecond
+	s, _ := open(t, o).Server("demo")
+	if st := s.Status(); !st.Connected {
+		t.Errorf("the server that is needed: %+v", st)
+	}
+}
+
 func TestStatusAndRefresh(t *testing.T) {
 	t.Parallel()
 	d := demo("d")
