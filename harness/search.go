@@ -30,6 +30,8 @@ const (
 	// mostDefined is how many tokens the definitions of a step may take before
 	// deferred tools are left out, and those that one search loads.
 	mostDefined = 4000
+	mostTools   = 128 // in a request, as OpenAI takes them
+	mostLoaded  = 64
 	mostFound   = 8
 	defaultFind = 5
 	// loadedState is the state with the tools that searches have loaded.
@@ -47,7 +49,7 @@ func (c *Context) mountSearch() {
 			deferred = append(deferred, t.definition())
 		}
 	}
-	if len(deferred) == 0 || TokensOf(all) <= mostDefined {
+	if len(deferred) == 0 || TokensOf(all) <= mostDefined && len(all) <= mostTools {
 		return
 	}
 	for _, t := range deferred {
@@ -84,19 +86,27 @@ func searchTool(tools []model.Tool, loaded State[[]string]) Tool {
 			if len(found) == 0 {
 				return "No tool was found. Try other words for what it does, or the name of the service.", nil
 			}
+			var have []string
 			loaded.Update(call, func(names []string) []string {
+				names = slices.DeleteFunc(names, func(name string) bool {
+					return !slices.ContainsFunc(tools, func(t model.Tool) bool { return t.Name == name })
+				})
 				for _, t := range found {
-					if !slices.Contains(names, t.Name) {
+					if !slices.Contains(names, t.Name) && len(names) < mostLoaded {
 						names = append(names, t.Name)
 					}
 				}
+				have = names
 				return names
 			})
 			var b strings.Builder
-			b.WriteString("Loaded, call them by name:\n")
+			b.WriteString("Call them by name:\n")
 			for _, t := range found {
 				line, _, _ := strings.Cut(t.Doc, "\n")
 				fmt.Fprintf(&b, "- %s: %s\n", t.Name, line)
+				if !slices.Contains(have, t.Name) { // the model gets to know what to call it with all the same
+					fmt.Fprintf(&b, "  arguments: %s\n", t.Schema)
+				}
 			}
 			return b.String(), nil
 		}).Quiet()

@@ -221,3 +221,30 @@ func TestSearchWords(t *testing.T) {
 		}
 	}
 }
+
+// A conversation loads a bounded number of tools; of those beyond, the model is
+// told the arguments.
+func TestSearchLoadsSoMany(t *testing.T) {
+	t.Parallel()
+	tools, _ := services(t)
+	m, err := harness.Render(many(tools), harness.Snapshot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := harness.NewScope(harness.Snapshot{}, nil)
+	search, _ := m.Tool("search_tools")
+	text := ""
+	for _, q := range strings.Fields("jira github gitlab slack stripe zendesk salesforce hubspot notion") {
+		if text, err = search.Run(context.Background(), scope.Call("1", "search_tools"), json.RawMessage(`{"query":"`+q+`","limit":8}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writes := scope.Writes()
+	var names []string
+	if err := json.Unmarshal(writes[len(writes)-1].Value, &names); err != nil || len(names) != 64 {
+		t.Errorf("%d tools are loaded, %v", len(names), err)
+	}
+	if n := strings.Count(text, "\n  arguments: {"); n != 8 || !strings.Contains(text, "- mcp__notion__") {
+		t.Errorf("arguments of %d tools in\n%s", n, text)
+	}
+}

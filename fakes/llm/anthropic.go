@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/heddlehq/heddle/model/script"
@@ -48,6 +49,9 @@ type anthropicRequest struct {
 		Name        string          `json:"name"`
 		InputSchema json.RawMessage `json:"input_schema"`
 	} `json:"tools"`
+	ToolChoice struct {
+		Type string `json:"type"`
+	} `json:"tool_choice"`
 }
 
 type anthropicBlock struct {
@@ -145,6 +149,15 @@ func (anthropic) read(s *Server, r *http.Request, body []byte) (Request, error) 
 	}
 	if err := checkTalk(q.Messages); err != nil {
 		return q, err
+	}
+	used := slices.ContainsFunc(q.Messages, func(m Message) bool { return m.callIDs != nil })
+	switch {
+	case used && len(in.Tools) == 0:
+		return q, fmt.Errorf("requests which include tool_use or tool_result blocks must define tools")
+	case in.ToolChoice.Type != "" && in.ToolChoice.Type != "none" && in.ToolChoice.Type != "auto":
+		return q, fmt.Errorf("tool_choice: unsupported type %q", in.ToolChoice.Type)
+	case in.ToolChoice.Type != "" && len(in.Tools) == 0:
+		return q, fmt.Errorf("tool_choice: may only be specified while providing tools")
 	}
 	return q, in.checkThinking()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -15,7 +16,8 @@ func checkTools(names []string, schemas []json.RawMessage) error {
 	seen := map[string]bool{}
 	for i, n := range names {
 		var schema struct {
-			Type string `json:"type"`
+			Type                           string
+			OneOf, AnyOf, AllOf, Not, Enum json.RawMessage
 		}
 		switch {
 		case !toolName.MatchString(n):
@@ -24,8 +26,23 @@ func checkTools(names []string, schemas []json.RawMessage) error {
 			return fmt.Errorf("tools: tool names must be unique")
 		case json.Unmarshal(schemas[i], &schema) != nil || schema.Type != "object":
 			return fmt.Errorf("tools.%d: schema must be of type object", i)
+		case schema.OneOf != nil || schema.AnyOf != nil || schema.AllOf != nil || schema.Not != nil || schema.Enum != nil:
+			return fmt.Errorf("tools.%d: schema must not have oneOf, anyOf, allOf, not or enum at the top level", i)
 		}
 		seen[n] = true
+	}
+	return nil
+}
+
+// checkFunctions refuses what OpenAI refuses in a list of functions.
+func checkFunctions(docs []string) error {
+	if len(docs) > 128 {
+		return fmt.Errorf("tools: array too long, maximum length 128")
+	}
+	for i, doc := range docs {
+		if utf8.RuneCountInString(doc) > 1024 {
+			return fmt.Errorf("tools.%d.description: string too long, maximum length 1024", i)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -183,18 +184,28 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// numbered are so many tools of Chat Completions.
+func numbered(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"type":"function","function":{"name":"a%d","parameters":{"type":"object"}}}`, i))
+	}
+	return strings.Join(all, ",")
+}
+
 // TestRefuses proves that the server is as strict as what it stands for.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const (
-		o = `{"model":"m","stream":true,"messages":[`
-		a = `{"model":"m","stream":true,"max_tokens":9,"messages":[`
-		u = `{"role":"user","content":[{"type":"text","text":"hi"}]}`
-		c = `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"bash","input":{}}]}`
-		d = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":""}]}`
-		x = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{}"}}]}`
-		y = `{"role":"tool","tool_call_id":"c1","content":""}`
-		v = `{"role":"user","content":"hi"}`
+		o    = `{"model":"m","stream":true,"messages":[`
+		defs = `"tools":[{"name":"bash","input_schema":{"type":"object"}}],`
+		a    = `{` + defs + `"model":"m","stream":true,"max_tokens":9,"messages":[`
+		u    = `{"role":"user","content":[{"type":"text","text":"hi"}]}`
+		c    = `{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"bash","input":{}}]}`
+		d    = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":""}]}`
+		x    = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{}"}}]}`
+		y    = `{"role":"tool","tool_call_id":"c1","content":""}`
+		v    = `{"role":"user","content":"hi"}`
 
 		r  = `{"model":"m","stream":true,"store":false,"input":[`
 		ru = `{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}`
@@ -226,9 +237,18 @@ func TestRefuses(t *testing.T) {
 		{"tool name", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a b","parameters":{"type":"object"}}}]}`, 400},
 		{"tool twice", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object"}}},{"type":"function","function":{"name":"a","parameters":{"type":"object"}}}]}`, 400},
 		{"tool schema", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{}}}]}`, 400},
+		{"alternatives", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","oneOf":[]}}}]}`, 400},
+		{"long description", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","description":"` + strings.Repeat("é", 1025) + `","parameters":{"type":"object"}}}]}`, 400},
+		{"description", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","description":"` + strings.Repeat("é", 1024) + `","parameters":{"type":"object"}}}]}`, 200},
+		{"many tools", "openai", o + v + `],"tools":[` + numbered(129) + `]}`, 400},
+		{"128 tools", "openai", o + v + `],"tools":[` + numbered(128) + `]}`, 200},
 		{"both limits", "openai", strings.Replace(o, `"stream"`, `"max_tokens":1,"max_completion_tokens":1,"stream"`, 1) + v + `]}`, 400},
 
 		{"good", "anthropic", a + u + `,` + c + `,` + d + `]}`, 200},
+		{"call without tools", "anthropic", strings.Replace(a, defs, "", 1) + u + `,` + c + `,` + d + `]}`, 400},
+		{"choice without tools", "anthropic", strings.Replace(a, defs, `"tool_choice":{"type":"none"},`, 1) + u + `]}`, 400},
+		{"unknown choice", "anthropic", strings.Replace(a, defs, defs+`"tool_choice":{"type":"some"},`, 1) + u + `]}`, 400},
+		{"alternatives", "anthropic", strings.Replace(a, `"type":"object"`, `"type":"object","anyOf":[]`, 1) + u + `]}`, 400},
 		{"no limit", "anthropic", strings.Replace(a, `"max_tokens":9,`, "", 1) + u + `]}`, 400},
 		{"no messages", "anthropic", a + `]}`, 400},
 		{"empty content", "anthropic", a + `{"role":"user","content":[]}]}`, 400},

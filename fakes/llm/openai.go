@@ -49,8 +49,9 @@ type openAIRequest struct {
 	Tools []struct {
 		Type     string `json:"type"`
 		Function struct {
-			Name       string          `json:"name"`
-			Parameters json.RawMessage `json:"parameters"`
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
 		} `json:"function"`
 	} `json:"tools"`
 	MaxTokens           int    `json:"max_tokens"`
@@ -102,12 +103,14 @@ func (openAI) read(_ *Server, _ *http.Request, body []byte) (Request, error) {
 	}
 	q := Request{Model: in.Model}
 	var schemas []json.RawMessage
+	var docs []string
 	for _, t := range in.Tools {
 		if t.Type != "function" {
 			return q, fmt.Errorf("tools: unknown type %q", t.Type)
 		}
 		q.Tools = append(q.Tools, t.Function.Name)
 		schemas = append(schemas, t.Function.Parameters)
+		docs = append(docs, t.Function.Description)
 	}
 	switch {
 	case in.Model == "":
@@ -153,6 +156,9 @@ func (openAI) read(_ *Server, _ *http.Request, body []byte) (Request, error) {
 		}
 	}
 	if err := checkTools(q.Tools, schemas); err != nil {
+		return q, err
+	}
+	if err := checkFunctions(docs); err != nil {
 		return q, err
 	}
 	return q, checkTalk(q.Messages)

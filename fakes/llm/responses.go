@@ -70,12 +70,14 @@ func (responses) read(s *Server, _ *http.Request, body []byte) (Request, error) 
 	}
 	q := Request{Model: in.Model, System: in.Instructions}
 	var schemas []json.RawMessage
+	var docs []string
 	for _, t := range in.Tools {
 		if t.Type != "function" || t.Strict == nil || *t.Strict {
 			return q, fmt.Errorf("tools: want functions that are not strict")
 		}
 		q.Tools = append(q.Tools, t.Name)
 		schemas = append(schemas, t.Parameters)
+		docs = append(docs, t.Description)
 	}
 	switch {
 	case in.Model == "":
@@ -110,6 +112,9 @@ func (responses) read(s *Server, _ *http.Request, body []byte) (Request, error) 
 		return q, fmt.Errorf("input: reasoning at the end was provided without its required following item")
 	}
 	if err := checkTools(q.Tools, schemas); err != nil {
+		return q, err
+	}
+	if err := checkFunctions(docs); err != nil {
 		return q, err
 	}
 	return q, checkTalk(q.Messages)

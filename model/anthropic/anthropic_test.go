@@ -177,12 +177,38 @@ func TestThinking(t *testing.T) {
 	}
 	for _, tt := range tests {
 		client, sent := modeltest.Play(t, codec(), "text")
-		r := model.Request{Model: tt.model, Thinking: tt.level, MaxTokens: tt.most, Messages: tt.talk}
+		r := model.Request{Model: tt.model, Thinking: tt.level, MaxTokens: tt.most, Messages: tt.talk, Tools: []model.Tool{{Name: "a"}}}
 		if _, err := anthropic.New(anthropic.Options{Client: client}).Stream(context.Background(), r, nil); err != nil {
 			t.Fatal(err)
 		}
-		if want := `{"model":"` + tt.model + `",` + tt.want + `"messages":`; !strings.HasPrefix(string(sent.Body), want) {
+		if want := `{"model":"` + tt.model + `",` + tt.want + `"tools":`; !strings.HasPrefix(string(sent.Body), want) {
 			t.Errorf("%s %q: %s\nwant %s", tt.model, tt.level, sent.Body, want)
+		}
+	}
+}
+
+// Where no tool is left, those of the calls in the conversation are defined, and none may be called.
+func TestNoToolLeft(t *testing.T) {
+	t.Parallel()
+	user := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: "hi"}}}
+	called := []model.Message{user}
+	for _, id := range []string{"1", "2"} {
+		called = append(called, model.Message{Role: model.Assistant, Parts: []model.Part{{Kind: model.Call, CallID: id, Name: "look"}}},
+			model.Message{Role: model.Results, Parts: []model.Part{{Kind: model.Result, CallID: id}}})
+	}
+	const gone = `"tools":[{"name":"look","description":"This tool is gone.","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"tool_choice":{"type":"none"},`
+	for _, tt := range []struct {
+		talk  []model.Message
+		tools []model.Tool
+		want  bool
+	}{{[]model.Message{user}, nil, false}, {called, nil, true}, {called, []model.Tool{{Name: "other"}}, false}} {
+		client, sent := modeltest.Play(t, codec(), "text")
+		r := model.Request{Model: "claude-opus-4-6", Messages: tt.talk, Tools: tt.tools}
+		if _, err := anthropic.New(anthropic.Options{Client: client}).Stream(context.Background(), r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(sent.Body), gone); got != tt.want || strings.Contains(string(sent.Body), "tool_choice") != tt.want {
+			t.Errorf("%d messages, %d tools: %s", len(tt.talk), len(tt.tools), sent.Body)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/heddlehq/heddle/model"
@@ -17,6 +18,7 @@ type request struct {
 	Thinking  *thinking `json:"thinking,omitempty"`
 	Output    *output   `json:"output_config,omitempty"`
 	Tools     []tool    `json:"tools,omitempty"`
+	Choice    *choice   `json:"tool_choice,omitempty"`
 	System    []block   `json:"system,omitempty"`
 	Messages  []message `json:"messages"`
 }
@@ -53,6 +55,10 @@ type source struct {
 	Data      []byte `json:"data"`
 }
 
+type choice struct {
+	Type string `json:"type"`
+}
+
 type cache struct {
 	Type string `json:"type"`
 }
@@ -65,13 +71,33 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 	if strings.TrimSpace(r.System) != "" {
 		out.System = []block{{Type: "text", Text: r.System}}
 	}
-	out.Messages = messages(wire.Talk(r.Messages, p.opt.Name+"/"+r.Model))
+	talk := wire.Talk(r.Messages, p.opt.Name+"/"+r.Model)
+	out.Messages = messages(talk)
+	if len(out.Tools) == 0 {
+		if out.Tools = called(talk); out.Tools != nil {
+			out.Choice = &choice{Type: "none"}
+		}
+	}
 	think(&out, r.Thinking)
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens
 	}
 	mark(&out)
 	return wire.Encode(out)
+}
+
+// called defines the tools of the calls in a conversation: the format wants
+// definitions where there are calls, also when no tool is left.
+func called(talk []model.Message) []tool {
+	var out []tool
+	for _, m := range talk {
+		for _, p := range m.Parts {
+			if p.Kind == model.Call && !slices.ContainsFunc(out, func(t tool) bool { return t.Name == p.Name }) {
+				out = append(out, tool{Name: p.Name, Description: "This tool is gone.", InputSchema: wire.Schema(model.Tool{})})
+			}
+		}
+	}
+	return out
 }
 
 // messages merges neighbours of one role, as the format wants the roles to

@@ -86,7 +86,7 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 		out.ReasoningEffort = "none"
 	}
 	for _, t := range r.Tools {
-		out.Tools = append(out.Tools, tool{Type: "function", Function: function{Name: t.Name, Description: t.Doc, Parameters: wire.Schema(t)}})
+		out.Tools = append(out.Tools, tool{Type: "function", Function: function{Name: t.Name, Description: wire.Doc(t), Parameters: wire.Schema(t)}})
 	}
 	out.Messages = make([]message, 0, len(r.Messages)+1)
 	if r.System != "" {

@@ -94,6 +94,17 @@ func Schema(t model.Tool) json.RawMessage {
 	return t.Schema
 }
 
+// mostDoc is how many characters a description may have at OpenAI.
+const mostDoc = 1024
+
+// Doc is the description of a tool, cut to what OpenAI takes.
+func Doc(t model.Tool) string {
+	if r := []rune(t.Doc); len(r) > mostDoc {
+		return string(r[:mostDoc-3]) + "..."
+	}
+	return t.Doc
+}
+
 // CallID is the id by which a provider is told of a call. Ids of another
 // provider that may be refused, being too long or of other characters, become
 // a digest, the same for a call and its result.

@@ -275,6 +275,17 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestDoc(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "short": "short", strings.Repeat("é", 1024): strings.Repeat("é", 1024), strings.Repeat("é", 1025): strings.Repeat("é", 1021) + "...",
+	} {
+		if got := wire.Doc(model.Tool{Doc: in}); got != want {
+			t.Errorf("%d bytes became %q", len(in), got)
+		}
+	}
+}
+
 func TestCallID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"call_1", "toolu_01A09q90qw90lq917835lq9", strings.Repeat("a", 40)} {

@@ -64,7 +64,7 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 		out.Reasoning = &reasoning{string(r.Thinking)}
 	}
 	for _, t := range r.Tools {
-		out.Tools = append(out.Tools, tool{Type: "function", Name: t.Name, Description: t.Doc, Parameters: wire.Schema(t)})
+		out.Tools = append(out.Tools, tool{Type: "function", Name: t.Name, Description: wire.Doc(t), Parameters: wire.Schema(t)})
 	}
 	for _, m := range wire.Talk(r.Messages, p.opt.Name+"/"+r.Model) {
 		out.Input = appendItems(out.Input, m)
