@@ -220,7 +220,9 @@ func (anthropic) stream(a *answer) []string {
 	}
 	add("message_start", map[string]any{"message": map[string]any{
 		"id": a.id, "type": "message", "role": "assistant", "model": a.model,
-		"content": []any{}, "stop_reason": nil, "usage": map[string]any{"input_tokens": a.in, "output_tokens": 1},
+		"content": []any{}, "stop_reason": nil, "usage": map[string]any{
+			"input_tokens": a.in - a.read - a.wrote, "output_tokens": 1, "cache_read_input_tokens": a.read, "cache_creation_input_tokens": a.wrote,
+		},
 	}})
 	if a.Think != "" {
 		var deltas []map[string]any

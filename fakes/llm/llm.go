@@ -23,13 +23,15 @@ type Options struct {
 	Key       string         // the key it wants, "" for any
 	Pace      time.Duration  // before every word
 	KeepAlive time.Duration  // between keep-alives while it waits, 0 for a second
+	Caches    bool           // it has a prompt cache and reports it
 }
 
 // Server is the stand-in. Chat Completions are at any path that ends in
 // /chat/completions, Responses at /responses, Messages at /messages, and
 // generateContent at MODEL:streamGenerateContent; OpenAI's embeddings at /embeddings.
 type Server struct {
-	opt Options
+	opt   Options
+	cache cache
 
 	mu       sync.Mutex
 	requests []Request
@@ -216,6 +218,7 @@ type answer struct {
 	id, model, signature string
 	callIDs              []string
 	in, out              int
+	read, wrote          int // of in, from and to the cache
 	closing              int // how many of its events end the stream; set by format.stream
 }
 
@@ -225,6 +228,9 @@ func (s *Server) answer(q Request, l script.Line) *answer {
 	s.ids++
 	a := &answer{Line: l, id: fmt.Sprintf("answer_%d", s.ids), model: q.Model, in: (len(q.Body) + 3) / 4}
 	a.out = (len(l.Say) + len(l.Think) + 3) / 4
+	if s.opt.Caches {
+		a.read, a.wrote = s.cache.look(q.Wire, q.Model, q.Body)
+	}
 	for range l.Calls {
 		s.ids++
 		a.callIDs = append(a.callIDs, fmt.Sprintf("call_%06d", s.ids))

@@ -196,7 +196,10 @@ func (openAI) stream(a *answer) []string {
 	return append(out, chunk(map[string]any{}, finish),
 		event("", map[string]any{
 			"id": a.id, "object": "chat.completion.chunk", "created": 1790000000, "model": a.model, "choices": []any{},
-			"usage": map[string]any{"prompt_tokens": a.in, "completion_tokens": a.out, "total_tokens": a.in + a.out},
+			"usage": map[string]any{
+				"prompt_tokens": a.in, "completion_tokens": a.out, "total_tokens": a.in + a.out,
+				"prompt_tokens_details": map[string]any{"cached_tokens": a.read},
+			},
 		}),
 		"data: [DONE]\n\n")
 }

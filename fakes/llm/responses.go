@@ -196,7 +196,10 @@ func (responses) stream(a *answer) []string {
 	whole := func(status string) map[string]any {
 		return map[string]any{
 			"id": a.id, "object": "response", "created_at": 1790000000, "model": a.model, "status": status, "output": output,
-			"usage": map[string]any{"input_tokens": a.in, "output_tokens": a.out, "total_tokens": a.in + a.out},
+			"usage": map[string]any{
+				"input_tokens": a.in, "output_tokens": a.out, "total_tokens": a.in + a.out,
+				"input_tokens_details": map[string]any{"cached_tokens": a.read},
+			},
 		}
 	}
 	add("response.created", map[string]any{"response": whole("in_progress")})
