@@ -285,7 +285,7 @@ func (f *Fold) said(b Said) {
 // provider's cache is lost anyway, so tools that are gone leave the request.
 func (f *Fold) folded(b Folded) {
 	f.spend(b.Usage, b.Cost)
-	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary)}}}
+	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary, f.View)}}}
 	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
 	f.Counted, f.CountedTo, f.Cited = 0, 0, nil
 	f.Warm = false

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
 )
 
 // The words of people and tools reach the model inside marks that only the
@@ -122,10 +124,42 @@ func Cite(c Cited) string {
 
 const summaryMark = "<notice from=\"heddle\" kind=\"summary\">"
 
-// Summary wraps what stands for messages that are no longer shown. A model
-// wrote it from people's words, so it is no order of the harness.
-func Summary(text string) string {
-	return summaryMark + "\nThe earlier part of this conversation, summarised:\n" + Defuse(text) + "\n</notice>"
+// Summary wraps what stands for messages that are no longer shown, and what the
+// announcements among them come to. A model wrote the text from people's words,
+// so it is no order of the harness.
+func Summary(text string, now harness.View) string {
+	return summaryMark + "\nThe earlier part of this conversation, summarised:\n" + Defuse(text) + "\n</notice>\n" + Notice(roster(now))
+}
+
+// roster is what a manifest gives, in a few lines.
+func roster(v harness.View) string {
+	var b strings.Builder
+	if v.Level != nil {
+		fmt.Fprintf(&b, "You are on level %d (%s).\n", v.Level.Number, v.Level.Name)
+	}
+	fmt.Fprintf(&b, "The model is %s.\n", v.Model)
+	if v.Sandbox != "" {
+		fmt.Fprintf(&b, "A %s sandbox with files and a shell is attached.\n", v.Sandbox)
+	}
+	list := func(what string, names []string) {
+		if len(names) > 0 {
+			fmt.Fprintf(&b, "%s you have now: %s.\n", what, strings.Join(names, ", "))
+		}
+	}
+	var tools, skills, subagents []string
+	for _, t := range v.Tools {
+		tools = append(tools, t.Name)
+	}
+	for _, s := range v.Skills {
+		skills = append(skills, s.Name)
+	}
+	for _, s := range v.Subagents {
+		subagents = append(subagents, s.Name)
+	}
+	list("Tools", tools)
+	list("Skills", skills)
+	list("Subagents", subagents)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // Quote wraps what somebody said or did, with who it was.

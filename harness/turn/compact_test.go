@@ -179,7 +179,61 @@ func TestCompactionKeepsTrust(t *testing.T) {
 	if rs := of[record.Rendered](w.records()); rs[len(rs)-1].Trust != chat.Outsider {
 		t.Errorf("trust is %s after the compaction, want outsider", rs[len(rs)-1].Trust)
 	}
-	if text := w.request(-1).Messages[0].Parts[0].Text; strings.Count(text, "<notice") != 1 {
+	if text := w.request(-1).Messages[0].Parts[0].Text; strings.Count(text, "<notice") != 2 || strings.Contains(text, "<notice from=\"heddle\">You") {
 		t.Errorf("the summary forged an announcement: %q", text)
+	}
+}
+
+// What the model was told and what the conversation holds outlast a compaction:
+// the state, the unlocks, and the announcements as what they come to.
+func TestCompactionCarriesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	agent := func(c *harness.Context) string {
+		plan := harness.UseState(c, "plan", "none")
+		harness.UseTool(c, act("plan", func(_ context.Context, call *harness.Call) (string, error) {
+			plan.Set(call, "first the roof")
+			return "noted", nil
+		}))
+		ladder(c)
+		return "The plan: " + plan.Value
+	}
+	w := newWorld(t, agent, scripted.Answer(scripted.ToolCall("plan", "{}"), scripted.ToolCall("enhance", `{"reason":"files"}`)), scripted.Say("one"),
+		scripted.Say("two"), scripted.Say(goodSummary), scripted.Say("three"))
+	w.window(6000)
+	w.ask("U1", "begin")
+	w.ask("U1", long(4500))
+	w.ask("U1", long(2500))
+	if n := len(of[record.Folded](w.records())); n != 1 {
+		t.Fatalf("%d compactions", n)
+	}
+	w.has(-1, "strong-1", midTools+" plan")
+	last := w.request(-1)
+	if !strings.HasPrefix(last.System, "The plan: first the roof") {
+		t.Errorf("the state is gone: %q", last.System)
+	}
+	want := "You are on level 1 (a stronger model and files).\nThe model is strong.\nA memory sandbox with files and a shell is attached.\n" +
+		"Tools you have now: plan, build, read, write, edit, bash, grep, glob, task, skill.\nSkills you have now: review.\nSubagents you have now: reader."
+	if got := last.Messages[0].Parts[0].Text; !strings.HasSuffix(got, record.Notice(want)) {
+		t.Errorf("the request begins with %s", got)
+	}
+}
+
+// An answer stays an answer, though the provider counted more than the window
+// that is on record for its model.
+func TestSuccessIsNeverAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain(), func(context.Context, model.Request) (model.Response, error) {
+		return model.Response{Parts: []model.Part{{Kind: model.Text, Text: "fine"}}, Usage: model.Usage{In: 9000, Out: 10}}, nil
+	}, scripted.Say(goodSummary), scripted.Say("and again"))
+	w.window(4000)
+	w.ask("U1", "go")
+	w.ask("U1", "go on")
+	if got := strings.Join(w.posts(), "|"); got != "fine|and again" {
+		t.Errorf("posts %q", got)
+	}
+	for _, s := range of[record.Settled](w.records()) {
+		if s.Outcome != record.Answered {
+			t.Errorf("settled %+v", s)
+		}
 	}
 }
