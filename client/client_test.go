@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,15 +29,28 @@ const token = "a-token-of-the-tests"
 // A world is the real API over a store, and a worker that answers each event
 // with a turn of its own.
 type world struct {
-	t       testing.TB
+	t       *testing.T
 	store   *mem.Store
 	client  *client.Client
 	handler atomic.Pointer[http.Handler] // before the API, to spoil what it does
 	api     http.Handler
 }
 
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, store: mem.Open(nil)}
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w, stop := start()
+	w.t = t
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// start makes a world; stop ends it and says what went wrong with the worker.
+func start() (w *world, stop func() error) {
+	w = &world{store: mem.Open(nil)}
 	w.api = ui.NewAPI(ui.Options{
 		Store: w.store, Agents: []string{"assistant"}, Tokens: []string{token}, Logger: slog.New(slog.DiscardHandler),
 		Files: func(context.Context, state.ID) (map[string][]byte, error) {
@@ -49,20 +60,20 @@ func newWorld(t testing.TB) *world {
 	w.handler.Store(&w.api)
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.handler.Load()).ServeHTTP(rw, r) }))
 	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() { w.work(ctx) })
-	t.Cleanup(func() {
+	worked := make(chan error, 1)
+	go func() { worked <- w.work(ctx) }()
+	w.client = &client.Client{URL: srv.URL, Token: token}
+	return w, func() error {
 		cancel()
-		wg.Wait()
+		err := <-worked
 		srv.CloseClientConnections()
 		srv.Close()
-	})
-	w.client = &client.Client{URL: srv.URL, Token: token}
-	return w
+		return err
+	}
 }
 
-// work answers what is said.
-func (w *world) work(ctx context.Context) {
+// work answers what is said until ctx ends.
+func (w *world) work(ctx context.Context) error {
 	for w.store.WaitReady(ctx) == nil {
 		l, err := w.store.Claim(ctx, "test", time.Minute)
 		if errors.Is(err, state.ErrNone) {
@@ -72,9 +83,10 @@ func (w *world) work(ctx context.Context) {
 			err = w.answer(ctx, l)
 		}
 		if err != nil && ctx.Err() == nil {
-			w.t.Error(err)
+			return err
 		}
 	}
+	return nil
 }
 
 func (w *world) answer(ctx context.Context, l state.Lease) error {
@@ -302,22 +314,25 @@ func TestErrors(t *testing.T) {
 }
 
 func Example() {
-	c := &client.Client{URL: "http://127.0.0.1:8081", Token: os.Getenv("HEDDLE_ADMIN_TOKEN")}
+	w, stop := start()
+	c := &client.Client{URL: w.client.URL, Token: token} // of the admin listener; one of HEDDLE_ADMIN_TOKEN
 	ctx := context.Background()
 	report := client.Ref{Agent: "assistant", ID: "report-7"}
-	sent, err := c.Send(ctx, report, client.Message{Text: "Write the report.", Key: "report-7.1"})
+	sent, err := c.Send(ctx, report, client.Message{Text: "the figures", Key: "report-7.1"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	go func() {
-		for u, err := range c.Stream(ctx, report, 0, client.Filter{}) {
-			if err != nil {
-				return
-			}
-			fmt.Println(u.Kind)
+	for u, err := range c.Stream(ctx, report, 0, client.Filter{}) {
+		if err != nil {
+			fmt.Println(err)
+			return
 		}
-	}()
+		if u.Kind == "settled" {
+			break
+		}
+	}
 	end, err := c.Wait(ctx, sent.Channel, sent.Event)
-	fmt.Println(end.Answer, end.Cost, err)
+	fmt.Println(end.Outcome, end.Answer, end.Cost, err, stop())
+	// Output: answered heard the figures 0.5 <nil> <nil>
 }
