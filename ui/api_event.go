@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,10 +44,6 @@ func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 	case got.Status == state.Ignored:
 		return reply(w, http.StatusOK, eventView{Status: "ignored", Reason: got.Reason})
 	}
-	c, err := a.conversation(r.Context(), got.Conversation)
-	if err != nil {
-		return err
-	}
 	if wait > 0 {
 		giveBack, err := a.wait()
 		if err != nil {
@@ -54,46 +51,45 @@ func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer giveBack()
 	}
-	news := tail{store: a.Store, target: target{c.ID, c.Agent, c.Thread}}
-	e := following{id: id, view: eventView{Status: "waiting", Conversation: c.ID}}
-	for end := time.Now().Add(wait); ; {
-		v, changed, err := news.next(r.Context())
-		if err != nil {
-			return a.found(err)
-		}
-		if changed {
-			if err := e.follow(v); err != nil {
-				return fmt.Errorf("event of %s: %w", c.ID, err)
-			}
+	var e following
+	news := tail{store: a.Store}
+	err = a.back(r.Context(), got.Conversation, noRecords, false, func(v state.View) (bool, error) {
+		e = following{id: id, view: eventView{Status: "waiting", Conversation: got.Conversation}}
+		news.read(v)
+		return e.follow(v)
+	})
+	for end := time.Now().Add(wait); err == nil; {
+		if !e.inbox && e.view.Status == "waiting" { // it has been taken and left no record of its own
+			e.view.Status, e.view.Outcome = "settled", "noted"
 		}
 		if e.view.Status == "settled" || !time.Now().Before(end) || !pause(r.Context(), lookEvery) {
 			return reply(w, http.StatusOK, e.view)
 		}
+		var v state.View
+		var changed bool
+		if v, changed, err = news.next(r.Context()); changed {
+			_, err = e.follow(v)
+		}
 	}
+	return err
 }
 
 // following reads a log for one event.
 type following struct {
-	id   string
-	view eventView
+	id    string
+	inbox bool // it is there
+	view  eventView
 }
 
-// follow takes in what is new.
-func (f *following) follow(v state.View) error {
+// follow takes in what is new. It says whether the event has been found so far.
+func (f *following) follow(v state.View) (found bool, err error) {
 	for _, r := range v.Records {
 		if err := f.record(r); err != nil {
-			return err
+			return false, fmt.Errorf("event of %s: %w", f.view.Conversation, err)
 		}
 	}
-	for _, e := range v.Inbox {
-		if e.Event.ID == f.id {
-			return nil
-		}
-	}
-	if f.view.Status == "waiting" { // it has been taken and left no record of its own
-		f.view.Status, f.view.Outcome = "settled", "noted"
-	}
-	return nil
+	f.inbox = slices.ContainsFunc(v.Inbox, func(e state.Entry) bool { return e.Event.ID == f.id })
+	return f.inbox || f.view.Status != "waiting", nil
 }
 
 func (f *following) record(r state.Record) error {

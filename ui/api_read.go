@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -90,11 +91,15 @@ func (a *API) head(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.Store.Load(r.Context(), t.id, 0)
+	stored, err := a.Store.Blob(r.Context(), t.id, record.FoldBlob)
+	if err != nil {
+		return err
+	}
+	f := record.Restore(stored, t.id)
+	v, err := a.Store.Load(r.Context(), t.id, f.Seq)
 	if err != nil {
 		return a.found(err)
 	}
-	var f record.Fold
 	if err := f.Add(v.Records); err != nil {
 		return fmt.Errorf("fold %s: %w", t.id, err)
 	}
@@ -208,7 +213,7 @@ func (s *sum) add(r state.Record) {
 }
 
 // records serves a page of records, the newest first, and the sum of all that
-// the filter takes.
+// are of the kinds asked for.
 func (a *API) records(w http.ResponseWriter, r *http.Request) error {
 	t, err := a.target(r)
 	if err != nil {
@@ -221,29 +226,61 @@ func (a *API) records(w http.ResponseWriter, r *http.Request) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	v, err := a.Store.Load(r.Context(), t.id, 0)
-	if err != nil {
-		return a.found(err)
-	}
-	out := struct {
+	type page struct {
 		Records []recordView `json:"records"`
 		Before  int64        `json:"before,omitempty"` // of the next page
-		Sum     sum          `json:"sum"`
-	}{Records: []recordView{}}
-	for _, rec := range slices.Backward(v.Records) {
-		if !f.takes(rec) {
-			continue
+		Sum     *sum         `json:"sum,omitempty"`
+	}
+	var out page
+	err = a.back(r.Context(), t.id, before, f.named, func(v state.View) (bool, error) {
+		out = page{Records: []recordView{}}
+		if f.named {
+			out.Sum = &sum{}
 		}
-		out.Sum.add(rec)
-		switch {
-		case rec.Seq >= before:
-		case len(out.Records) < limit:
-			out.Records = append(out.Records, recordOf(rec))
-		default:
-			out.Before = out.Records[limit-1].Seq
+		for _, rec := range slices.Backward(v.Records) {
+			if !f.takes(rec) {
+				continue
+			}
+			if f.named {
+				out.Sum.add(rec)
+			}
+			switch {
+			case rec.Seq >= before:
+			case len(out.Records) < limit:
+				out.Records = append(out.Records, recordOf(rec))
+			default:
+				out.Before = out.Records[limit-1].Seq
+			}
 		}
+		return out.Before > 0, nil
+	})
+	if err != nil {
+		return err
 	}
 	return reply(w, http.StatusOK, out)
+}
+
+// back reads a conversation from somewhere before a Seq to its end, and again
+// from further back until take has found what it looks for, which is mostly
+// near the end, or has got all records; whole is all at once.
+func (a *API) back(ctx context.Context, id state.ID, before int64, whole bool, take func(state.View) (found bool, err error)) error {
+	c, err := a.conversation(ctx, id)
+	if err != nil {
+		return err
+	}
+	for n := int64(256); ; n *= 4 {
+		after := max(min(before, c.Seq+1)-n, 0)
+		if whole {
+			after = 0
+		}
+		v, err := a.Store.Load(ctx, id, after)
+		if err != nil {
+			return a.found(err)
+		}
+		if found, err := take(v); found || err != nil || after == 0 {
+			return err
+		}
+	}
 }
 
 // data serves the newest value of each named part that the agent wrote for clients.

@@ -47,7 +47,7 @@ func (w *world) writes(t chat.Thread, bodies ...record.Body) state.ID {
 type pageOf struct {
 	Records []recordView
 	Before  int64
-	Sum     sum
+	Sum     *sum
 }
 
 func (w *world) page(path string) (p pageOf) {
@@ -95,8 +95,17 @@ func TestBackwardPages(t *testing.T) {
 	if diff := cmp.Diff(want, seqs); diff != "" || pages != 2 {
 		t.Errorf("%d more pages: %s", pages, diff)
 	}
-	if p := w.page(path + "?limit=157"); len(p.Records) != 157 || p.Before != 0 || p.Sum.Records != 157 {
-		t.Errorf("%d records, more before %d, of %d", len(p.Records), p.Before, p.Sum.Records)
+	// What is asked for may lie far back.
+	w.writes(th, record.Retried{Turn: "t9"})
+	w.writes(th, told(2000)...)
+	if p := w.page(path + "?turn=t9&kind=retried"); len(p.Records) != 1 || p.Records[0].Seq != 158 || p.Before != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p := w.page(path + "?before=158&limit=2"); len(p.Records) != 2 || p.Records[1].Seq != 156 || p.Before != 156 {
+		t.Errorf("%+v", p)
+	}
+	if p := w.page(path + "?before=158&limit=157"); len(p.Records) != 157 || p.Before != 0 || p.Sum != nil {
+		t.Errorf("%d records, more before %d, %v", len(p.Records), p.Before, p.Sum)
 	}
 }
 
@@ -124,17 +133,17 @@ func TestFilters(t *testing.T) {
 	)
 	for query, want := range map[string]struct {
 		kinds []string
-		sum   sum
+		sum   *sum
 	}{
-		"":                          {[]string{"heard", "settled", "data", "said", "data", "heard"}, sum{6, 0, 1e9, 0.25}},
-		"?kind=all":                 {[]string{"retried", "heard", "settled", "data", "said", "data", "child", "child", "retried", "retried", "rendered", "told", "heard"}, sum{13, 15e9, 1e9, 0.75}},
-		"?kind=retried":             {[]string{"retried", "child", "retried", "retried"}, sum{4, 15e9, 0, 0}},
-		"?kind=retried&turn=t1":     {[]string{"retried", "retried"}, sum{2, 3e9, 0, 0}},
-		"?kind=retried&limit=1":     {[]string{"retried"}, sum{4, 15e9, 0, 0}},
-		"?kind=told,rendered":       {[]string{"rendered", "told"}, sum{2, 0, 0, 0}},
-		"?turn=t2":                  {[]string{"heard"}, sum{1, 0, 0, 0}},
-		"?kind=said&turn=t1.c1":     {[]string{"child"}, sum{1, 0, 0, 0.5}},
-		"?kind=nothing-of-the-kind": {nil, sum{}},
+		"":                          {[]string{"heard", "settled", "data", "said", "data", "heard"}, nil},
+		"?kind=all":                 {[]string{"retried", "heard", "settled", "data", "said", "data", "child", "child", "retried", "retried", "rendered", "told", "heard"}, &sum{13, 15e9, 1e9, 0.75}},
+		"?kind=retried":             {[]string{"retried", "child", "retried", "retried"}, &sum{4, 15e9, 0, 0}},
+		"?kind=retried&turn=t1":     {[]string{"retried", "retried"}, &sum{2, 3e9, 0, 0}},
+		"?kind=retried&limit=1":     {[]string{"retried"}, &sum{4, 15e9, 0, 0}},
+		"?kind=told,rendered":       {[]string{"rendered", "told"}, &sum{2, 0, 0, 0}},
+		"?turn=t2":                  {[]string{"heard"}, nil},
+		"?kind=said&turn=t1.c1":     {[]string{"child"}, &sum{1, 0, 0, 0.5}},
+		"?kind=nothing-of-the-kind": {nil, &sum{}},
 	} {
 		p := w.page(at + "a/records" + query)
 		var kinds []string
@@ -220,15 +229,22 @@ func TestEvents(t *testing.T) {
 	for _, id := range []string{"E1", "E2", "E3", "E4", "E5"} {
 		admit(id, state.Admit{Agent: "T1"})
 	}
+	far := make([]record.Body, 3000) // all lies far back
+	for i := range far {
+		far[i] = record.Told{Turn: "t2"}
+	}
 	heard := func(turn, id string) record.Body { return record.Heard{Turn: turn, Event: chat.Event{ID: id}} }
-	w.writes(th,
-		record.Passed{Event: "E1", Reason: "role below talk"}, heard("", "E2"),
-		heard("t1", "E3"), record.Said{Turn: "t1", Parts: []model.Part{{Kind: model.Reasoning, Text: "hm"}, {Kind: model.Text, Text: "first"}}},
+	w.writes(th, append([]record.Body{
+		record.Passed{Event: "E1", Reason: "role below talk"},
+		heard("", "E2"),
+		heard("t1", "E3"),
+		record.Said{Turn: "t1", Parts: []model.Part{{Kind: model.Reasoning, Text: "hm"}, {Kind: model.Text, Text: "first"}}},
 		record.Settled{Turn: "t0", Outcome: record.Broken},
 		record.Said{Turn: "t1", Parts: []model.Part{{Kind: model.Text, Text: "la"}, {Kind: model.Text, Text: "st"}}},
 		record.Settled{Turn: "t1", Outcome: record.Answered, Cost: 0.5, Usage: model.Usage{In: 1}},
-		heard("t2", "E4"), record.Said{Turn: "t2", Parts: []model.Part{{Kind: model.Text, Text: "so far"}}},
-	)
+		heard("t2", "E4"),
+		record.Said{Turn: "t2", Parts: []model.Part{{Kind: model.Text, Text: "so far"}}},
+	}, far...)...)
 	admit("E6", state.Admit{Agent: "T1"})
 	id := string(state.ConversationID("T1", th))
 	for event, want := range map[string]obj{

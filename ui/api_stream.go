@@ -61,8 +61,14 @@ func (t *tail) next(ctx context.Context) (v state.View, changed bool, err error)
 	if err != nil {
 		return v, false, err
 	}
-	t.seq, t.inbox = v.Conversation.Seq, v.Conversation.Inbox
+	t.read(v)
 	return v, true, nil
+}
+
+// read notes that a view has been read.
+func (t *tail) read(v state.View) {
+	t.looked, t.seq, t.inbox = true, v.Conversation.Seq, v.Conversation.Inbox
+	t.target = target{v.Conversation.ID, v.Conversation.Agent, v.Conversation.Thread}
 }
 
 // stream sends the records after a Seq as server-sent events, and then each

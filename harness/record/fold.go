@@ -334,6 +334,9 @@ func (f *Fold) Summarised() bool {
 // checkpointVersion changes when the fold reads old records differently.
 const checkpointVersion = 9
 
+// FoldBlob names the blob in which a conversation's last checkpoint is kept.
+const FoldBlob = "fold"
+
 type checkpoint struct {
 	Version int      `json:"version"`
 	Of      state.ID `json:"of"` // a fork gets the blobs of its original, which may have gone on since

@@ -8,8 +8,7 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// foldBlob is the name of the stored checkpoint of the fold.
-const foldBlob = "fold"
+const foldBlob = record.FoldBlob
 
 // cached is a fold in memory. One run at a time holds it.
 type cached struct {
