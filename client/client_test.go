@@ -53,6 +53,7 @@ func start() (w *world, stop func() error) {
 	w = &world{store: mem.Open(nil)}
 	w.api = ui.NewAPI(ui.Options{
 		Store: w.store, Agents: []string{"assistant"}, Tokens: []string{token}, Logger: slog.New(slog.DiscardHandler),
+		Fits: func(string, chat.Event, bool) error { return nil },
 		Files: func(context.Context, state.ID) (map[string][]byte, error) {
 			return map[string][]byte{"virtual/a dir/b?.txt": []byte("hi")}, nil
 		},

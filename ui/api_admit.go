@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -58,6 +59,15 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 		return fail(badRequest, "neither text nor data")
 	case e.Want != nil && e.Want[0] != '{':
 		return fail(badRequest, "result is no JSON Schema: want an object")
+	}
+	_, err = a.Store.Find(r.Context(), t.thread)
+	first := errors.Is(err, state.ErrNotFound)
+	if err != nil && !first {
+		return err
+	}
+	e.Thread = t.thread
+	if a.Fits(t.agent, e, first) != nil { // why would show the data
+		return fail(badRequest, "data is not what the agent begins with")
 	}
 	return a.admit(w, r, t, e, b.Key)
 }

@@ -109,13 +109,19 @@ func (a *API) head(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := struct {
 		conversationView
-		Status string         `json:"status"` // "idle", "waiting" for a turn to begin, or "running"
-		Turn   *openTurn      `json:"turn,omitempty"`
-		Turns  int            `json:"turns"` // settled ones
-		Cost   float64        `json:"cost"`  // US dollars
-		Usage  any            `json:"usage"`
-		Parent *record.Forked `json:"parent,omitempty"` // where it was forked
+		Status    string         `json:"status"` // "idle", "waiting" for a turn to begin, or "running"
+		Turn      *openTurn      `json:"turn,omitempty"`
+		Questions []record.Asked `json:"questions,omitempty"` // that calls wait with; the next message answers
+		Turns     int            `json:"turns"`               // settled ones
+		Cost      float64        `json:"cost"`                // US dollars
+		Usage     any            `json:"usage"`
+		Parent    *record.Forked `json:"parent,omitempty"` // where it was forked
 	}{conversationView: viewOf(v.Conversation), Status: "idle", Turns: f.Turns, Cost: f.Cost, Usage: f.Usage, Parent: f.Parent}
+	for _, wait := range f.Waits() {
+		if wait.Question != "" {
+			out.Questions = append(out.Questions, wait.Asked)
+		}
+	}
 	for _, e := range v.Inbox {
 		if !e.Quiet {
 			out.Status = "waiting"
@@ -146,7 +152,7 @@ func recordOf(r state.Record) recordView {
 // public are the kinds that a client may show as they are. The others are
 // between Heddle and the model, such as announcements and the work of
 // subagents, and are served to those who name them.
-var public = []string{"heard", "passed", "said", "did", "data", "resulted", "settled", "forked"}
+var public = []string{"heard", "passed", "said", "did", "asked", "data", "resulted", "controlled", "settled", "forked"}
 
 // A filter chooses records.
 type filter struct {

@@ -149,6 +149,29 @@ func TestDataReachesTheAgent(t *testing.T) {
 	}
 }
 
+// Data that the agent cannot begin with is refused, and nothing is stored; it is
+// no rule for what comes later.
+func TestDataThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		ID int `json:"id"`
+	}
+	w := newWorld(t, func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		harness.UseInitialData[order](c)
+		return ""
+	})
+	for _, data := range []string{`{"number":7}`, `{"id":"canary"}`, `"canary"`} {
+		v := w.want(400, "POST", at+"a/messages", `{"data":`+data+`}`)
+		if code(v) != "bad_request" || strings.Contains(fmt.Sprint(v, w.logged()), "canary") {
+			t.Errorf("%s: %v %s", data, v, w.logged())
+		}
+	}
+	w.want(404, "GET", at+"a", nil)
+	w.want(202, "POST", at+"a/messages", `{"data":{"id":7}}`)
+	w.want(202, "POST", at+"a/messages", `{"text":"and","data":[1]}`)
+}
+
 // What may be asked for by name says how; what may not, that it is not there.
 func TestProblems(t *testing.T) {
 	t.Parallel()

@@ -88,6 +88,7 @@ func newWorld(t *testing.T, agents ...harness.Agent) *world {
 	logger := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.api = NewAPI(Options{
 		Store: w.broken, Agents: []string{"assistant", "other"}, Tokens: []string{token, other}, Logger: logger,
+		Fits:  func(agent string, e chat.Event, first bool) error { return w.engine.Fits(agent, e, first) },
 		Files: func(context.Context, state.ID) (map[string][]byte, error) { return w.files, nil },
 	})
 	p := scripted.Play(func(ctx context.Context, r model.Request) (model.Response, error) {

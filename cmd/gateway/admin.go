@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/dispatch"
 	"github.com/heddlehq/heddle/harness/turn"
@@ -35,12 +36,12 @@ func adminTokens(s *config.Settings) []string {
 }
 
 // api makes the API over a store.
-func (p *parts) api(st state.Store, logger *slog.Logger) *ui.API {
+func (p *parts) api(st state.Store, fits func(string, chat.Event, bool) error, logger *slog.Logger) *ui.API {
 	if len(p.tokens) == 0 {
 		logger.Warn("the API lets nobody in: set HEDDLE_ADMIN_TOKEN to what openssl rand -hex 32 prints")
 	}
 	return ui.NewAPI(ui.Options{
-		Store: st, Agents: slices.Sorted(maps.Keys(p.agents)), Tokens: p.tokens, Files: filesOf(st), Logger: logger,
+		Store: st, Agents: slices.Sorted(maps.Keys(p.agents)), Tokens: p.tokens, Files: filesOf(st), Fits: fits, Logger: logger,
 	})
 }
 

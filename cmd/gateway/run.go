@@ -186,7 +186,7 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 		return err
 	}
 	logger.Info("gateway ready", "listen", ln.Addr().String(), "admin", admin.Addr().String(), "version", versionText())
-	err = serveBoth(ctx, g, ln, p.api(st, logger), admin, logger)
+	err = serveBoth(ctx, g, ln, p.api(st, engine.Fits, logger), admin, logger)
 	logger.Info("gateway stopped")
 	return err
 }
