@@ -254,7 +254,7 @@ func TestTaskStopsAndGoesOn(t *testing.T) {
 	soft, stop := context.WithCancel(context.Background())
 	r := &runs{by: map[string]int{}}
 	look := harness.NewTool("look", "Looks.", func(_ context.Context, c *harness.Call, _ struct{}) (string, error) {
-		r.note(c)
+		r.note(c.Key())
 		stop()
 		return "seen", nil
 	})
