@@ -130,6 +130,27 @@ func (m *Memory) match(h head) error {
 	return &MismatchError{Account: h.account.String(), Have: h.Embedder, HaveDimension: h.Dimension, Want: m.Embedder.Name()}
 }
 
+// embedTime is how long a text that people wait for may take to be embedded.
+const embedTime = 10 * time.Second
+
+// soon embeds one text in a bounded time. If that fails, for another reason than
+// a mismatch or ctx's end, it is logged and there is no vector.
+func (m *Memory) soon(ctx context.Context, h head, text string) ([]float32, error) {
+	within, cancel := context.WithTimeout(ctx, embedTime)
+	defer cancel()
+	vs, err := m.embed(within, h, []string{text})
+	switch {
+	case err == nil:
+		return vs[0], nil
+	case errors.As(err, new(*MismatchError)):
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	m.Log.Warn("text not embedded", "account", h.account.String(), "err", err)
+	return nil, nil
+}
+
 // embed returns vectors of length one, nil for a text that has no direction.
 func (m *Memory) embed(ctx context.Context, h head, texts []string) ([][]float32, error) {
 	vs, err := m.Embedder.Embed(ctx, texts)

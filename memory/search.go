@@ -20,7 +20,7 @@ type Query struct {
 // Results are what was found, the best first.
 type Results struct {
 	Found     []Found
-	WordsOnly bool // the query could not be embedded now
+	WordsOnly bool // the query has no vector: it could not be embedded now, or says nothing
 }
 
 // A Found is an item that fits. Its Role is the least of what the item has and
@@ -43,19 +43,14 @@ func (m *Memory) Search(ctx context.Context, q Query) (Results, error) {
 	if err != nil || x == nil {
 		return Results{}, err
 	}
-	var out Results
-	vs, err := m.embed(ctx, h, []string{cut(q.Text, MaxText)})
-	switch {
-	case isMismatch(err) || ctx.Err() != nil:
-		return out, err
-	case err != nil:
-		m.Log.Warn("query not embedded", "account", h.account.String(), "err", err)
-		out.WordsOnly = true
-		vs = [][]float32{nil}
+	vec, err := m.soon(ctx, h, cut(q.Text, MaxText))
+	if err != nil {
+		return Results{}, err
 	}
+	out := Results{WordsOnly: vec == nil}
 	s := sight{m: m, q: q, rooms: map[string]bool{q.Thread.Room: true}, roles: map[chat.Author]chat.Role{}}
 	x.mu.RLock()
-	hits := x.rank(vs[0], q.Text, max(100, 5*q.Limit), s.may)
+	hits := x.rank(vec, q.Text, max(100, 5*q.Limit), s.may)
 	keys := make([]string, len(hits))
 	for i, h := range hits {
 		keys[i] = x.rows[h.row].key

@@ -141,23 +141,18 @@ func (m *Memory) Remember(ctx context.Context, it Item) error {
 	if x.has(it.ID) {
 		return nil
 	}
-	vs, err := m.embed(ctx, h, []string{it.Text})
-	var mismatch *MismatchError
-	switch {
-	case errors.As(err, &mismatch) || ctx.Err() != nil:
+	vec, err := m.soon(ctx, h, it.Text)
+	if err != nil {
 		return err
-	case err != nil:
-		m.Log.Warn("text not embedded", "account", h.account.String(), "err", err)
-		vs = [][]float32{nil}
 	}
-	if h.Dimension == 0 && vs[0] != nil {
-		h.Dimension = len(vs[0])
+	if h.Dimension == 0 && vec != nil {
+		h.Dimension = len(vec)
 		if err := m.putHead(ctx, h); err != nil {
 			return err
 		}
 	}
 	it.Open = m.isOpen(ctx, it.Thread)
-	data, err := encode(it, vs[0])
+	data, err := encode(it, vec)
 	if err != nil {
 		return err
 	}
@@ -167,7 +162,7 @@ func (m *Memory) Remember(ctx context.Context, it Item) error {
 		return fmt.Errorf("remember in %s: %w", h.account, err)
 	}
 	x.mu.Lock()
-	x.add(v.Key, at, it, vs[0], len(v.Key)+len(v.Data))
+	x.add(v.Key, at, it, vec, len(v.Key)+len(v.Data))
 	over := x.oldest(x.live - m.Items)
 	x.mu.Unlock()
 	m.keep(h.account, x)

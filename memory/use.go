@@ -129,8 +129,3 @@ func (m *Memory) RememberTurn(ctx context.Context, s Settlement) error {
 		Author: s.Question.Author, Role: s.Trust, At: s.At,
 	})
 }
-
-func isMismatch(err error) bool {
-	var e *MismatchError
-	return errors.As(err, &e)
-}
