@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -318,4 +319,25 @@ func TestRememberRefuses(t *testing.T) {
 	if got := w.find(in("T1", "C1"), chat.Outsider, "語語"); len(got) != 1 || len(got[0]) > MaxText || !strings.HasSuffix(got[0], "語 …") {
 		t.Errorf("a long text became %d bytes", len(got[0]))
 	}
+}
+
+// TestSlow searches by words when the embedder does not answer in time.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &shifted{name: "e", n: 64}
+		w := newWorld(t, newStore(), Options{Embedder: e})
+		w.note(in("T1", "C1"), "U1", chat.Member, "payments failed")
+		e.hangs = true
+		began := time.Now()
+		r, err := w.Search(t.Context(), Query{Text: "payments", Thread: in("T1", "C1")})
+		if took := time.Since(began); err != nil || !r.WordsOnly || len(r.Found) != 1 || took != embedTime {
+			t.Errorf("%+v, %v after %v", r, err, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.Search(ctx, Query{Text: "payments", Thread: in("T1", "C1")}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("when the caller's time is over: %v", err)
+		}
+	})
 }

@@ -62,9 +62,10 @@ func (s *store) used(t *testing.T) []string {
 
 // shifted is an embedder of another name and dimension; it can be away.
 type shifted struct {
-	name string
-	n    int
-	away bool
+	name  string
+	n     int
+	away  bool
+	hangs bool
 }
 
 var errAwake = errors.New("the server is away")
@@ -74,6 +75,10 @@ func (e *shifted) Name() string { return e.name }
 func (e *shifted) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e.away {
 		return nil, errAwake
+	}
+	if e.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	vs, err := embedder.NGram{}.Embed(ctx, texts)
 	for i := range vs {
