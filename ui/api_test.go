@@ -439,6 +439,46 @@ func TestStatusFollowsTheTurn(t *testing.T) {
 	}
 }
 
+// A question of a tool is seen, and the next message answers it.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	deploy := harness.NewTool("deploy", "Deploys.", func(ctx context.Context, call *harness.Call, _ struct{}) (string, error) {
+		r, err := harness.Ask(ctx, call, "approve", "Deploy v7?", harness.AnsweredBy(chat.Maintainer))
+		return "answered " + r.Text, err
+	}).Durable()
+	w := newWorld(t, func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		harness.UseTool(c, deploy)
+		return ""
+	})
+	w.plays(func(ctx context.Context, r model.Request) (model.Response, error) {
+		for _, m := range r.Messages {
+			if m.Role == model.Results {
+				return scripted.Say(m.Parts[0].Text)(ctx, r)
+			}
+		}
+		return scripted.Call("deploy", "{}")(ctx, r)
+	})
+	url := w.serves()
+	s := w.listen(t.Context(), url+at+"a/stream", "")
+	s.until("caught_up")
+	w.work()
+	w.want(202, "POST", at+"a/messages", obj{"text": "deploy", "key": "k"})
+	s.until("asked")
+	h := w.want(200, "GET", at+"a", nil)
+	q, _ := h["questions"].([]any)
+	if len(q) != 1 || q[0].(obj)["question"] != "Deploy v7?" || q[0].(obj)["who"] != "maintainer" || h["status"] != "running" {
+		t.Errorf("%v", h)
+	}
+	w.want(202, "POST", at+"a/messages", obj{"text": "yes"})
+	if e := w.want(200, "GET", "/api/v1/events/api/api:k?wait=20s", nil); e["answer"] != "answered yes" {
+		t.Errorf("%v", e)
+	}
+	if h := w.want(200, "GET", at+"a", nil); h["questions"] != nil || h["status"] != "idle" {
+		t.Errorf("%v", h)
+	}
+}
+
 func mustThread(t *testing.T, agent, id string) chat.Thread {
 	t.Helper()
 	th, err := threadOf(agent, id)

@@ -12,7 +12,8 @@ import (
 
 // api STATUS METHOD PATH [BODY [PATTERN ...]]: a request to the API below
 // /api/v1; the answer must have the status and match. $API_TOKEN is sent
-// instead of the token if it is set.
+// instead of the token if it is set; $MATCH becomes what the last pattern with a
+// group has found there.
 func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 3, "api STATUS METHOD PATH [BODY [PATTERN ...]]")
 	w, ctx := in(ts)
@@ -37,8 +38,12 @@ func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("status %d, want %s: %s %s", res.StatusCode, args[0], text, w.log)
 	}
 	for _, pattern := range args[min(len(args), 4):] {
-		if !regexp.MustCompile(pattern).Match(text) {
+		found := regexp.MustCompile(pattern).FindSubmatch(text)
+		if found == nil {
 			ts.Fatalf("the answer does not match %q: %s", pattern, text)
+		}
+		if len(found) > 1 {
+			ts.Setenv("MATCH", string(found[1]))
 		}
 	}
 }
