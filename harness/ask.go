@@ -54,7 +54,7 @@ func ExpiresAt(at time.Time, answer string) AskOption {
 }
 
 // Ask posts a question into the thread and returns the answer: the next message
-// of somebody who may answer. It is for durable tools, which must return the
+// of somebody who may answer. It is for durable tools and those that say [Tool.Asks], which must return the
 // error as it is: the call then waits, for as long as it takes and over any
 // number of restarts, and holds no process meanwhile. Once there is an answer
 // the tool is run again, and Ask returns it as a [Step] returns its value. Names

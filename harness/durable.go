@@ -13,8 +13,14 @@ import (
 // outcome is unknown.
 func (t Tool) Durable() Tool { t.durable = true; return t }
 
-// IsDurable says whether the tool may be run again after a crash.
-func (t Tool) IsDurable() bool { return t.durable }
+// Asks says that the tool may wait for people or a time, with [Ask] and [Sleep].
+// Unlike a durable one it is not run again after a crash that cut it off, but
+// only to go on after a question or a finished step.
+func (t Tool) Asks() Tool { t.asks = true; return t }
+
+// Resumes says whether an open call of the tool may be run again. begun says
+// that it has asked something or finished a step.
+func (t Tool) Resumes(begun bool) bool { return t.durable || t.asks && begun }
 
 // Memos keeps the values of finished steps. Put returns when the value is stored.
 type Memos interface {

@@ -29,6 +29,7 @@ type Tool struct {
 	retries  int
 	quiet    bool
 	durable  bool
+	asks     bool
 	deferred bool
 	err      error
 }

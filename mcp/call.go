@@ -49,7 +49,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (R
 	if t == nil {
 		return Result{}, fmt.Errorf("mcp server %q has no tool %q that may be called", s.name, describe(name, maxReason))
 	}
-	return s.call(ctx, t, args)
+	return s.call(ctx, t, args, nil)
 }
 
 // runner is what the harness runs for a tool.
@@ -59,7 +59,7 @@ func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMe
 		if now := s.latest().find(t.def.Name); now == nil || now.digest != t.digest {
 			return "", fmt.Errorf("mcp server %q no longer offers this tool as it was declared; nothing was run", s.name)
 		}
-		r, err := s.call(ctx, t, args)
+		r, err := s.talk(ctx, call, t, args)
 		return r.Text, tell(err)
 	}
 }
@@ -67,16 +67,24 @@ func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMe
 // audit logs a call: who caused it, where, and whether it failed; what it was
 // about is in the conversation.
 func (s *Server) audit(call *harness.Call, tool string, began time.Time, err *error) {
+	if errors.As(*err, new(*harness.Wait)) {
+		s.log.Info("mcp tool asks people", "tool", tool, "thread", call.Thread().Key(), "call", call.ID)
+		return
+	}
 	s.log.Info("mcp tool called", "tool", tool, "thread", call.Thread().Key(), "author", call.Event().Author.ID,
 		"call", call.ID, "failed", *err != nil, "took", time.Since(began))
 }
 
-func (s *Server) call(ctx context.Context, t *tool, args json.RawMessage) (Result, error) {
+// call makes a call; told answers what the server asked at the last one.
+func (s *Server) call(ctx context.Context, t *tool, args json.RawMessage, told *reply) (Result, error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
 	return do(ctx, s, t.again, func(ctx context.Context, sess *session) (Result, error) {
 		p := &sdk.CallToolParams{Name: t.def.Name, Arguments: args}
+		if told != nil && len(told.responses) > 0 {
+			p.InputResponses, p.RequestState = told.responses, told.state
+		}
 		if s.o.Progress != nil {
 			token, stop := sess.heed(func(g Progress) {
 				g.Server, g.Tool = s.name, t.name
@@ -105,7 +113,7 @@ func (s *Server) result(t *tool, res *sdk.CallToolResult, asked []Question) (Res
 			text = "the tool failed without saying why"
 		}
 		if len(asked) > 0 {
-			return Result{}, &QuestionError{Server: s.name, Questions: asked, Text: text}
+			return Result{}, &QuestionError{Server: s.name, Questions: asked, Text: text, over: true}
 		}
 		return Result{}, &ToolError{text}
 	}

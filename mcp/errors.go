@@ -57,8 +57,10 @@ func (e *openError) Unwrap() error { return e.err }
 type QuestionError struct {
 	Server    string
 	Questions []Question
-	State     string // opaque, to be sent back unchanged with the answers; "" if the call is over
-	Text      string // what the tool said after it was declined; the server's
+	Keys      []string // by which the server knows the questions, nil where they came as an error
+	State     string   // opaque, to be sent back unchanged with the answers; "" if the call is over
+	Text      string   // what the tool said after it was declined; the server's
+	over      bool     // the call is over, or wants more than answers of people
 }
 
 func (e *QuestionError) Error() string {

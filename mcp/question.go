@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,9 +91,11 @@ func (s *Server) asking(needs bool, in sdk.InputRequestMap, state string) error 
 		return nil
 	}
 	q := &QuestionError{Server: s.name, State: state}
-	for _, one := range in {
-		if p, ok := one.(*sdk.ElicitParams); ok && len(q.Questions) < maxAsked {
-			q.Questions = append(q.Questions, s.question(p))
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		if p, ok := in[key].(*sdk.ElicitParams); ok && len(q.Questions) < maxAsked {
+			q.Questions, q.Keys = append(q.Questions, s.question(p)), append(q.Keys, key)
+		} else {
+			q.over = true
 		}
 	}
 	return q

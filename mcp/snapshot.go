@@ -162,7 +162,7 @@ func (s *Server) admit(def *sdk.Tool, pins Pins, pinned bool, seen map[string]st
 	if in.checked != nil {
 		checks = in.text
 	}
-	t.harnessed = harness.NewRawTool(t.name, s.doc(def.Description), checks, s.runner(t)).Timeout(s.settings.timeout()).Deferred()
+	t.harnessed = harness.NewRawTool(t.name, s.doc(def.Description), checks, s.runner(t)).Timeout(s.settings.timeout()).Deferred().Asks()
 	t.harnessed.Schema = shown
 	if quiet {
 		t.harnessed = t.harnessed.Quiet()

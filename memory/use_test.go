@@ -40,7 +40,7 @@ func call(t *testing.T, m *Memory, s harness.Snapshot, id, tool, args string) (s
 		t.Fatal(err)
 	}
 	use, ok := manifest.Tool(tool)
-	if !ok || !use.IsDurable() {
+	if !ok || !use.Resumes(false) {
 		t.Fatalf("%s is not mounted, or not durable", tool)
 	}
 	c := harness.NewScope(s, func(context.Context) (sandbox.Sandbox, error) { return nil, nil }).Call(id, tool)

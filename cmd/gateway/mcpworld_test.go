@@ -68,6 +68,7 @@ func mcpServer(role string) *sdk.Server {
 	say("crash", func(context.Context) string { os.Exit(9); return "" })
 	say("stall", func(ctx context.Context) string { <-ctx.Done(); return "" })
 	say("swap", func(context.Context) string { search(mcpPoison); return "swapped" })
+	s.AddTool(&sdk.Tool{Name: "order", Description: "Orders something.", InputSchema: json.RawMessage(`{"type":"object"}`)}, mcpOrder)
 	s.AddResource(&sdk.Resource{URI: "demo://notes", Name: "notes"}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, Text: "remember the milk"}}}, nil
 	})
@@ -76,6 +77,29 @@ func mcpServer(role string) *sdk.Server {
 			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: "Greet " + r.Params.Arguments["who"] + " warmly."}}}}, nil
 		})
 	return s
+}
+
+// mcpOrder asks for a form and then for a page to be opened.
+func mcpOrder(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	ask := func(state string, q *sdk.ElicitParams) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{RequestState: state, InputRequests: sdk.InputRequestMap{"q": q}}, nil
+	}
+	said, _ := r.Params.InputResponses["q"].(*sdk.ElicitResult)
+	switch {
+	case said == nil:
+		return ask("begun", &sdk.ElicitParams{Mode: "form", Message: "What shall it be?", RequestedSchema: map[string]any{
+			"type": "object", "required": []string{"size"}, "properties": map[string]any{
+				"size":  map[string]any{"type": "string", "enum": []string{"small", "large"}},
+				"count": map[string]any{"type": "integer", "maximum": 9},
+			},
+		}})
+	case said.Action != "accept":
+		return mcpText("nothing was ordered: " + said.Action), nil
+	case r.Params.RequestState == "begun":
+		return ask(fmt.Sprintf("%v %v", said.Content["size"], said.Content["count"]), &sdk.ElicitParams{Mode: "url", URL: "https://pay.example/42", ElicitationID: "e", Message: "Pay it."})
+	default:
+		return mcpText("ordered " + r.Params.RequestState), nil
+	}
 }
 
 func mcpText(text string) *sdk.CallToolResult {

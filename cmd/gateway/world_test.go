@@ -453,11 +453,29 @@ func cmdPosts(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		keys[p.Key] = true
 	}
-	for _, pattern := range args[1:] {
-		if !regexp.MustCompile(pattern).MatchString(posts[n-1].Text) {
-			ts.Fatalf("the last post is %q, want a match of %q", posts[n-1].Text, pattern)
+	lastPost(ts, posts, args[1:])
+}
+
+func lastPost(ts *testscript.TestScript, posts []fakeslack.Post, patterns []string) {
+	for _, pattern := range patterns {
+		if last := posts[len(posts)-1].Text; !regexp.MustCompile(pattern).MatchString(last) {
+			ts.Fatalf("the last post is %q, want a match of %q", last, pattern)
 		}
 	}
+}
+
+// posted N [PATTERN ...]: waits for the N-th post, which must match the
+// patterns. The turn may go on, or wait.
+func cmdPosted(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "posted N [PATTERN ...]")
+	w, ctx := in(ts)
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	posts, err := w.slack.WaitPosts(ctx, n)
+	if err != nil {
+		ts.Fatalf("%v: %s", err, w.log)
+	}
+	lastPost(ts, posts[:n], args[1:])
 }
 
 // fault METHOD KIND [ARG]: what the next call of a Slack method gets: hang,

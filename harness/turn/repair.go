@@ -30,7 +30,7 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	}
 	var again []model.Part
 	for _, p := range slices.Clone(r.f.Turn.Calls) {
-		if t, ok := m.Tool(p.Name); ok && t.IsDurable() && p.BadArgs == "" {
+		if t, ok := m.Tool(p.Name); ok && t.Resumes(r.begun(p.CallID)) && p.BadArgs == "" {
 			if !r.f.IsWaiting(p.CallID) {
 				again = append(again, p)
 			}
@@ -51,6 +51,11 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	}
 	r.log.Info("durable calls run again", "turn", r.f.Turn.ID, "step", n, "calls", len(again))
 	return r.worked(ctx, n, &m, snap, again)
+}
+
+// begun says whether an open call has asked something or finished a step.
+func (r *run) begun(call string) bool {
+	return r.f.IsWaiting(call) || slices.ContainsFunc(r.f.Turn.Memos, func(m record.Memo) bool { return m.Call == call })
 }
 
 // worked runs calls and commits their results. It says whether the run is over:

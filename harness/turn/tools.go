@@ -141,7 +141,7 @@ func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
 	case errors.As(j.err, &p):
 		j.end, j.text = record.Failed, "The tool crashed."
 		r.log.Error("tool panicked", "tool", j.part.Name, "panic", panicText(p.Value), "stack", string(p.Stack))
-	case j.tool.IsDurable() && errors.As(j.err, &j.wait):
+	case j.tool.Resumes(true) && errors.As(j.err, &j.wait):
 	case errors.Is(j.err, harness.ErrArgs):
 		if j.ran == nil {
 			j.rejected = record.BadArguments
