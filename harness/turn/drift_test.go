@@ -316,6 +316,37 @@ func TestReplayWalksTasks(t *testing.T) {
 	}
 }
 
+// What a fork has of another conversation is walked as it was written there.
+func TestReplayOfAFork(t *testing.T) {
+	t.Parallel()
+	agent := func(c *harness.Context) string { return plain()(c) + " In " + c.Thread().Key() + "." }
+	w := newWorld(t, agent, scripted.Say("one"), scripted.Say("two"), scripted.Say("three"))
+	w.ask("U1", "first")
+	w.ask("U1", "second")
+	to, from := thread, w.view()
+	to.Root = "2"
+	own, err := record.Encode(record.Forked{From: from.Conversation.ID, Seq: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Fork(context.Background(), from.Conversation.ID, 4, "tested", to, own); err != nil {
+		t.Fatal(err)
+	}
+	w.wary.stable = false
+	w.admit("U1", "another second", to, false)
+	w.run()
+	v, err := w.store.Load(context.Background(), state.ConversationID("tested", to), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := replayed(t, elsewhere(t, w, nil), v); got.Drift != nil || got.Requests != 2 {
+		t.Errorf("%+v %+v: %s", got, got.Drift, trace(w.recordsOf(to)))
+	}
+	if a, err := record.Verify(v.Records); err != nil || a.Checked != 2 {
+		t.Errorf("the chain of the fork: %+v, %v", a, err)
+	}
+}
+
 // New code comes while a turn waits: what was recorded keeps its meaning, and
 // what cannot is migrated by a step that the log names. The old code's log
 // shows no drift where the new form leads to the same manifest.

@@ -46,12 +46,17 @@ func (e *Engine) Replay(ctx context.Context, c state.Conversation, records []sta
 	recorded.Logger = slog.New(slog.DiscardHandler)
 	recorded.Role = func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Admin, nil }
 	f := &record.Fold{}
-	w := walk{steps: map[string]*walked{}, top: &run{Engine: recorded, conv: c, f: f, memo: &sync.Mutex{}, log: recorded.Logger}}
+	w := walk{steps: map[string]*walked{}, top: &run{Engine: recorded, f: f, memo: &sync.Mutex{}, log: recorded.Logger}}
+	var err error
+	if w.forks, err = forks(records); err != nil {
+		return w.found, err
+	}
 	for i, r := range records {
 		b, err := record.Decode(r)
 		if err != nil {
 			return w.found, err
 		}
+		w.place(c, r.Seq)
 		d := w.look(ctx, b)
 		if d != nil {
 			d.Record, w.found.Drift = r.Seq, d
@@ -65,9 +70,41 @@ func (e *Engine) Replay(ctx context.Context, c state.Conversation, records []sta
 	return w.found, nil
 }
 
+// forks lists where a log left others.
+func forks(records []state.Record) ([]record.Forked, error) {
+	var out []record.Forked
+	for _, r := range records {
+		b, err := record.Decode(r)
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := b.(record.Forked); ok {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// place makes the walk stand where a record was written: what a fork has of
+// another conversation was written there, in the thread of its events.
+func (w *walk) place(c state.Conversation, seq int64) {
+	w.top.conv = c
+	for _, f := range w.forks {
+		if seq > f.Seq {
+			continue
+		}
+		w.top.conv.ID = f.From
+		if t := w.top.f.Turn; t != nil {
+			w.top.conv.Thread = t.Event.Thread
+		}
+		return
+	}
+}
+
 // A walk is a replay on its way.
 type walk struct {
 	top   *run
+	forks []record.Forked
 	steps map[string]*walked // by turn, or turn and task
 	found Replayed
 }
