@@ -50,10 +50,12 @@ type Author struct {
 
 // Reserved begins the accounts of authors that Heddle makes itself; no provider
 // has such an account. APIAccount is that of whoever holds the API's token, an
-// admin everywhere.
+// admin everywhere. ConversationAccount is that of conversations that send
+// something to others, trusted as the fact "trust" of the event says.
 const (
-	Reserved   = "heddle."
-	APIAccount = Reserved + "api"
+	Reserved            = "heddle."
+	APIAccount          = Reserved + "api"
+	ConversationAccount = Reserved + "conversation"
 )
 
 // A File is declared by an event and not yet fetched.

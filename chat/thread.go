@@ -9,6 +9,10 @@ import (
 // MaxKeyBytes bounds a thread key, so that every store can index it.
 const MaxKeyBytes = 512
 
+// ToConversation is the channel of posts that are for another conversation, and
+// for no provider. No thread of a conversation is in it.
+const ToConversation = "conversation"
+
 // A Thread is the place a conversation happens. It is comparable; only its
 // channel interprets the parts.
 type Thread struct {

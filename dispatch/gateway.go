@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/state"
 )
 
@@ -71,7 +72,7 @@ func New(o Options) *Gateway {
 		o.Drain = 25 * time.Second
 	}
 	g := &Gateway{
-		Options: o, senders: map[string]channels.Sender{}, tally: newTally(o.Logger), pace: newPacer(o.Clock),
+		Options: o, senders: map[string]channels.Sender{chat.ToConversation: conversations{o.Store}}, tally: newTally(o.Logger), pace: newPacer(o.Clock),
 		slots: make(chan struct{}, o.Parallel),
 	}
 	g.soft, g.stopSoft = context.WithCancel(context.Background())

@@ -31,6 +31,8 @@ type Snapshot struct {
 	State        map[string]json.RawMessage
 	Versions     map[string]int  // of the forms of the values in State, without those of version 1
 	Initial      json.RawMessage // the data that the conversation began with, nil for none
+	Want         json.RawMessage // JSON Schema that the answer of this turn must fit, nil if it is free
+	Hops         int             // how many dispatches led to this turn
 	Now          time.Time       // of this step; recorded, so that a render can be repeated
 }
 
@@ -41,6 +43,7 @@ type Context struct {
 	m      Manifest
 	states map[string]form         // by name, declared so far
 	data   map[string]reflect.Type // by name, declared so far
+	result reflect.Type            // of UseResult, nil for none
 	errs   []error
 	done   bool
 }
@@ -136,6 +139,15 @@ func (c *Context) finish() {
 	}
 	if len(c.m.Subagents) > 0 {
 		c.mount("UseSubagent", taskTool(c.m.Subagents))
+	}
+	switch r, err := c.want(); {
+	case err != nil:
+		c.misuse("UseResult", "%w", err)
+	case r != nil:
+		for _, t := range r.tools() {
+			c.mount("UseResult", t)
+		}
+		c.m.Result = true
 	}
 	read := UseState(c, boundState, bound{})
 	if len(c.m.Skills) > 0 {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,9 +23,16 @@ type Manifest struct {
 	Skills       []Skill
 	Subagents    []Subagent
 	Level        *Level
-	Starts       []Callback
-	Finishes     []Finish
-	Guards       []Guard
+	Result       bool // the answer must have a form; finish and give_up are among the tools
+
+	// Callbacks, in the order of declaration.
+	Starts   []Callback[func(context.Context, *Call) error]
+	Finishes []Callback[func(context.Context, *Call, string) (string, error)]
+	Guards   []Guard
+	Asks     []Callback[func(context.Context, *Call) error]
+	Answers  []Callback[func(context.Context, *Call, Response) error]
+	Settles  []Callback[func(context.Context, *Call, Settled) error]
+	Folds    []Callback[func(context.Context, *Call, Summarised) (string, error)]
 
 	// Deferred are the mounted tools that are not defined before they were
 	// loaded; Loaded those of them that were, in that order.

@@ -40,7 +40,7 @@ type bound struct {
 }
 
 // free are the tools that no skill takes away: to read on, to look for tools, and to end.
-var free = []string{"skill", "search_tools", "finish", "give_up"}
+var free = []string{"skill", "search_tools", FinishTool, GiveUpTool}
 
 // skillTool hands out the bodies and files of the declared skills.
 func skillTool(skills []Skill, read State[bound]) Tool {

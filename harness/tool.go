@@ -188,7 +188,7 @@ type schema struct {
 }
 
 // schemas caches by type: tools are made anew in every render.
-var schemas sync.Map // reflect.Type -> *schema
+var schemas sync.Map // reflect.Type -> *schema, resultKey -> *result
 
 func schemaOf(t reflect.Type) (*schema, error) {
 	if s, ok := schemas.Load(t); ok {

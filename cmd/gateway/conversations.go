@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,6 +170,14 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("wrote      %s = %s", b.Name, b.Value)
 	case record.Data:
 		return fmt.Sprintf("data       %s = %s", b.Name, b.Value)
+	case record.Dispatched:
+		return fmt.Sprintf("dispatched to %s: %s", b.To.Key(), b.Text)
+	case record.Resulted:
+		return fmt.Sprintf("resulted   %s%s", b.Value, b.GaveUp)
+	case record.Sent:
+		return fmt.Sprintf("sent       back by %s: %s", cmp.Or(b.Hook, "the harness"), b.Text)
+	case record.Notified:
+		return "notified   " + strings.Join(b.Hooks, " ")
 	case record.Folded:
 		return fmt.Sprintf("folded     %d messages by %s (%s, %d to %d tokens): %s", b.Drop, b.Asked, b.Why, b.Before, b.After, b.Summary)
 	case record.Child:

@@ -32,6 +32,7 @@ type Fold struct {
 	Usage    model.Usage                `json:"usage"`
 	Cost     float64                    `json:"cost,omitempty"`
 	Ended    *Settled                   `json:"ended,omitempty"` // of a task that is over: how
+	Due      *Due                       `json:"due,omitempty"`   // the settled turn whose callbacks have not run
 	// Counted is what the first CountedTo messages and all before them take in
 	// tokens, as the provider counted at the last answer; 0 if it did not.
 	Counted   int `json:"counted,omitempty"`
@@ -55,7 +56,13 @@ type Turn struct {
 	Step  int          `json:"step"`  // the last one recorded, 0 before the first
 	Calls []model.Part `json:"calls,omitempty"`
 	Began bool         `json:"began,omitempty"` // the start callbacks have run
-	Sent  int          `json:"sent,omitempty"`  // how often the model was sent back to work
+	Sent  int          `json:"sent,omitempty"`  // how often callbacks sent the model back to work
+	// Nudged is how often the harness sent it back for an answer in the form of
+	// Want, the schema that an event of the turn came with; Result is that answer.
+	Nudged int             `json:"nudged,omitempty"`
+	Want   json.RawMessage `json:"want,omitempty"`
+	Result *Resulted       `json:"result,omitempty"`
+	Hops   int             `json:"hops,omitempty"` // how many dispatches led to it
 	// Rejected counts the steps with calls that were the model's mistake, the
 	// last of which was RejectedAt.
 	Rejected   int         `json:"rejected,omitempty"`
@@ -100,9 +107,10 @@ func (f *Fold) Apply(b Body) {
 		f.heard(b)
 	case Asked:
 		f.asked(b)
-	case Passed, Data:
+	case Passed, Data, Dispatched:
 	case Forked:
 		f.Parent = &b
+		f.Due = nil // the original runs its callbacks
 	case Retried:
 		f.spend(b.Usage, b.Cost)
 	case Rendered:
@@ -120,9 +128,7 @@ func (f *Fold) Apply(b Body) {
 			f.Turn.Began = true
 		}
 	case Sent:
-		if f.Turn != nil {
-			f.Turn.Sent++
-		}
+		f.sent(b)
 		f.say(model.User, model.Part{Kind: model.Text, Text: Notice(b.Text)})
 	case Memo:
 		if f.Turn != nil {
@@ -136,6 +142,12 @@ func (f *Fold) Apply(b Body) {
 		f.catchUp(false)
 	case Wrote:
 		f.wrote(b)
+	case Resulted:
+		if f.Turn != nil {
+			f.Turn.Result = &b
+		}
+	case Notified:
+		f.Due = nil
 	case Folded:
 		f.folded(b)
 	case Child:
@@ -146,6 +158,9 @@ func (f *Fold) Apply(b Body) {
 		}
 	case Settled:
 		f.catchUp(true)
+		if b.Due != "" && f.Turn != nil {
+			f.Due = &Due{Settled: b, Event: f.Turn.Event, Hops: f.Turn.Hops}
+		}
 		f.Turn = nil
 		f.Turns++
 		if b.Answer != "" {
@@ -204,6 +219,24 @@ func (f *Fold) spend(u model.Usage, cost float64) {
 	}
 }
 
+// A Due is a settled turn whose callbacks have not run.
+type Due struct {
+	Settled Settled    `json:"settled"`
+	Event   chat.Event `json:"event"` // the newest that the turn took
+	Hops    int        `json:"hops,omitempty"`
+}
+
+func (f *Fold) sent(b Sent) {
+	if t := f.Turn; t != nil {
+		t.Result = nil
+		if b.Hook == "" {
+			t.Nudged++
+		} else {
+			t.Sent++
+		}
+	}
+}
+
 func (f *Fold) wrote(b Wrote) {
 	f.State = put(f.State, b.Name, b.Value, b.Value != nil)
 	f.Versions = put(f.Versions, b.Name, b.Version, b.Value != nil && b.Version > 1)
@@ -240,6 +273,10 @@ func (f *Fold) hearNow(b Heard) {
 	}
 	if f.Turn != nil {
 		f.Turn.Event = b.Event
+		f.Turn.Hops = max(f.Turn.Hops, Hops(b.Event))
+		if b.Event.Want != nil {
+			f.Turn.Want = b.Event.Want
+		}
 	}
 	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
 	if b.Event.Kind == chat.Deleted {
@@ -285,7 +322,7 @@ func (f *Fold) said(b Said) {
 // provider's cache is lost anyway, so tools that are gone leave the request.
 func (f *Fold) folded(b Folded) {
 	f.spend(b.Usage, b.Cost)
-	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary, f.View)}}}
+	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary+b.Kept, f.View)}}}
 	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
 	f.Counted, f.CountedTo, f.Cited = 0, 0, nil
 	f.Warm = false

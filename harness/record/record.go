@@ -144,11 +144,12 @@ type Began struct {
 	Hooks []string `json:"hooks"`
 }
 
-// Sent is a text with which a finish callback sends the model back to work.
+// Sent is a text with which a finish callback sends the model back to work, or
+// the harness, when the answer lacks the form that was wanted.
 type Sent struct {
 	Turn string `json:"turn"`
 	Step int    `json:"step"`
-	Hook string `json:"hook"`
+	Hook string `json:"hook,omitempty"` // "" for the harness
 	Text string `json:"text"`
 }
 
@@ -171,6 +172,32 @@ type Data struct {
 	Value json.RawMessage `json:"value"`
 }
 
+// Dispatched is a text for another conversation, or for this one; the post with
+// the same key brings it there.
+type Dispatched struct {
+	Turn string      `json:"turn"`
+	Step int         `json:"step"`
+	Call string      `json:"call"`
+	Key  string      `json:"key"`
+	To   chat.Thread `json:"to"`
+	Text string      `json:"text"`
+}
+
+// Resulted is the answer in the form that was wanted, or why there is none. The
+// turn ends with it, unless a finish callback sends the model back.
+type Resulted struct {
+	Turn   string          `json:"turn"`
+	Step   int             `json:"step"`
+	Value  json.RawMessage `json:"value,omitempty"`
+	GaveUp string          `json:"gave_up,omitempty"`
+}
+
+// Notified says that the callbacks of a settled turn have run.
+type Notified struct {
+	Turn  string   `json:"turn"`
+	Hooks []string `json:"hooks,omitempty"`
+}
+
 // Folded replaces the oldest messages by a summary of them, so that the rest
 // fits the model's window. The log itself stays as it is.
 type Folded struct {
@@ -181,7 +208,8 @@ type Folded struct {
 	Summary string        `json:"summary"` // with the sections of Sections
 	Before  int           `json:"before"`  // tokens of the request, estimated
 	After   int           `json:"after"`
-	Asked   string        `json:"asked"` // provider/model that wrote it
+	Kept    string        `json:"kept,omitempty"` // texts of callbacks, which stand in it as they are
+	Asked   string        `json:"asked"`          // provider/model that wrote it
 	Usage   model.Usage   `json:"usage"`
 	Cost    float64       `json:"cost,omitempty"`
 	Took    time.Duration `json:"took_ns"`
@@ -216,6 +244,10 @@ type Settled struct {
 	Cost    float64     `json:"cost,omitempty"`
 	Answer  string      `json:"answer,omitempty"` // of a task: what its giver is told
 	Chain   string      `json:"chain,omitempty"`  // of the log before this record, see Link
+	// Value is the answer in the form that was wanted.
+	Value json.RawMessage `json:"value,omitempty"`
+	// Due is what people read, when callbacks of the settled turn are still to run.
+	Due string `json:"due,omitempty"`
 }
 
 // An Outcome is how a turn ended.
@@ -229,36 +261,39 @@ const (
 	Parked   Outcome = "parked" // it crashed too often
 )
 
-func (Heard) kind() string    { return "heard" }
-func (Passed) kind() string   { return "passed" }
-func (Rendered) kind() string { return "rendered" }
-func (Told) kind() string     { return "told" }
-func (Retried) kind() string  { return "retried" }
-func (Cited) kind() string    { return "cited" }
-func (Said) kind() string     { return "said" }
-func (Did) kind() string      { return "did" }
-func (Memo) kind() string     { return "memo" }
-func (Began) kind() string    { return "began" }
-func (Sent) kind() string     { return "sent" }
-func (Wrote) kind() string    { return "wrote" }
-func (Data) kind() string     { return "data" }
-func (Folded) kind() string   { return "folded" }
-func (Child) kind() string    { return "child" }
-func (Forked) kind() string   { return "forked" }
-func (Settled) kind() string  { return "settled" }
+func (Heard) kind() string      { return "heard" }
+func (Passed) kind() string     { return "passed" }
+func (Rendered) kind() string   { return "rendered" }
+func (Told) kind() string       { return "told" }
+func (Retried) kind() string    { return "retried" }
+func (Cited) kind() string      { return "cited" }
+func (Said) kind() string       { return "said" }
+func (Did) kind() string        { return "did" }
+func (Memo) kind() string       { return "memo" }
+func (Began) kind() string      { return "began" }
+func (Sent) kind() string       { return "sent" }
+func (Wrote) kind() string      { return "wrote" }
+func (Data) kind() string       { return "data" }
+func (Dispatched) kind() string { return "dispatched" }
+func (Resulted) kind() string   { return "resulted" }
+func (Notified) kind() string   { return "notified" }
+func (Folded) kind() string     { return "folded" }
+func (Child) kind() string      { return "child" }
+func (Forked) kind() string     { return "forked" }
+func (Settled) kind() string    { return "settled" }
 
 // Shown says whether what the model will see depends on how the entry reads
 // once it has been written down: raw values lose their blanks, texts their
 // invalid bytes. An event has been through a store already.
 func Shown(b Body) bool {
 	switch b := b.(type) {
-	case Said, Did, Wrote, Memo, Told, Sent, Cited, Folded:
+	case Said, Did, Wrote, Memo, Told, Sent, Cited, Resulted, Folded:
 		return true
 	case Child:
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Forked, Asked, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Asked, Dispatched, Notified, Settled:
 	}
 	return false
 }
@@ -323,6 +358,12 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Wrote](r)
 	case "data":
 		return decode[Data](r)
+	case "dispatched":
+		return decode[Dispatched](r)
+	case "resulted":
+		return decode[Resulted](r)
+	case "notified":
+		return decode[Notified](r)
 	case "folded":
 		return decode[Folded](r)
 	case "child":

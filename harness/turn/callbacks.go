@@ -9,7 +9,6 @@ import (
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
-	"github.com/heddlehq/heddle/model"
 )
 
 // maxSent is how often finish callbacks may send the model back in one turn.
@@ -27,7 +26,7 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 		}
 		names = append(names, h.Name)
 	}
-	r.wrote(n, scope)
+	r.wrote(r.f.Turn.ID, n, scope)
 	for _, c := range scope.Citations() {
 		r.add(record.Cited{Turn: r.f.Turn.ID, Step: n, Source: c.Source, Digest: digest([]byte(c.Text)), Text: c.Text})
 	}
@@ -39,9 +38,39 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 	return false, r.commit(ctx)
 }
 
+// beforeModel runs the callbacks before a model call. It says whether the turn is settled.
+func (r *run) beforeModel(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot) (bool, error) {
+	scope := r.scope(snap, m)
+	for _, h := range m.Asks {
+		call := scope.Call(fmt.Sprintf("ask/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
+		if err := r.callback(ctx, call, h.Name, func() error { return h.Run(ctx, call) }); err != nil {
+			return r.broken(ctx, err, "response callback")
+		}
+	}
+	r.wrote(r.f.Turn.ID, n, scope)
+	return false, nil
+}
+
+// afterModel runs the callbacks of a model's answer. If one fails, the calls of
+// the answer are not run.
+func (r *run) afterModel(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, resp harness.Response) (bool, error) {
+	scope := r.scope(snap, m)
+	for _, h := range m.Answers {
+		call := scope.Call(fmt.Sprintf("answer/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
+		if err := r.callback(ctx, call, h.Name, func() error { return h.Run(ctx, call, resp) }); err != nil {
+			for _, p := range slices.Clone(r.f.Turn.Calls) {
+				r.did(p, n, record.Refused, "The turn was ended. Nothing was run.", 0)
+			}
+			return r.broken(ctx, err, "response callback")
+		}
+	}
+	r.wrote(r.f.Turn.ID, n, scope)
+	return false, nil
+}
+
 // finish runs the finish callbacks of an answer. One of them may send the model
-// back to work; otherwise the turn is settled with the answer.
-func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, resp model.Response) (bool, error) {
+// back to work; otherwise end settles the turn.
+func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, answer string, end func() error) (bool, error) {
 	scope := r.scope(snap, m)
 	for _, h := range m.Finishes {
 		if r.f.Turn.Sent >= maxSent {
@@ -50,20 +79,26 @@ func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harne
 		call := scope.Call(fmt.Sprintf("finish/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
 		again := ""
 		err := r.callback(ctx, call, h.Name, func() (err error) {
-			again, err = h.Run(ctx, call, textOf(resp.Parts))
+			again, err = h.Run(ctx, call, answer)
 			return err
 		})
 		if err != nil {
 			return r.broken(ctx, err, "finish callback")
 		}
 		if again != "" {
-			r.wrote(n, scope)
+			r.wrote(r.f.Turn.ID, n, scope)
 			r.add(record.Sent{Turn: r.f.Turn.ID, Step: n, Hook: h.Name, Text: again})
 			return false, r.commit(ctx)
 		}
 	}
-	r.wrote(n, scope)
-	return true, r.answer(ctx, resp)
+	r.wrote(r.f.Turn.ID, n, scope)
+	if len(m.Finishes)+len(m.Asks)+len(m.Answers) > 0 {
+		r.dirty = true
+		if err := r.saveFiles(ctx, m.Sandbox); err != nil {
+			return false, err
+		}
+	}
+	return true, end()
 }
 
 // guarded is what the guards make of a call's arguments.
@@ -110,20 +145,25 @@ func (r *run) broken(ctx context.Context, err error, reason string) (bool, error
 	return true, r.settle(ctx, record.Broken, reason, lineBroken)
 }
 
-// wrote records what the calls of a scope decided, changes of state and data, but
-// not that of calls that stay open: they will decide again.
-func (r *run) wrote(n int, scope *harness.Scope, jobs ...*job) {
+// wrote records what the calls of a scope decided: changes of state, data, texts
+// for conversations. What calls decided that stay open is not: they decide again.
+func (r *run) wrote(turn string, n int, scope *harness.Scope, jobs ...*job) {
 	open := func(call string) bool {
 		return slices.ContainsFunc(jobs, func(j *job) bool { return j.wait != nil && j.part.CallID == call })
 	}
 	for _, w := range scope.Writes() {
 		if !open(w.Call) {
-			r.add(record.Wrote{Turn: r.f.Turn.ID, Step: n, Call: w.Call, Name: w.Name, Value: w.Value, Version: w.Version})
+			r.add(record.Wrote{Turn: turn, Step: n, Call: w.Call, Name: w.Name, Value: w.Value, Version: w.Version})
 		}
 	}
 	for _, p := range scope.Parts() {
 		if !open(p.Call) {
-			r.add(record.Data{Turn: r.f.Turn.ID, Step: n, Call: p.Call, Name: p.Name, Value: p.Value})
+			r.add(record.Data{Turn: turn, Step: n, Call: p.Call, Name: p.Name, Value: p.Value})
+		}
+	}
+	for i, s := range scope.Sent() {
+		if !open(s.Call) {
+			r.dispatched(turn, n, i, s)
 		}
 	}
 }

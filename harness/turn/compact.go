@@ -111,15 +111,47 @@ func (r *run) compact(ctx context.Context, n int, why string, m *harness.Manifes
 	before := r.tokens(m)
 	began := r.Clock()
 	rec := record.Folded{Turn: r.f.Turn.ID, Step: n, Why: why, Drop: drop, Before: before, Asked: c.Full()}
+	if err := r.keeping(ctx, n, m, harness.Summarised{Messages: drop, Tokens: estimate(r.f.Messages[:drop]), Why: why}, &rec); err != nil {
+		return err
+	}
 	for _, part := range parts(r.f.Messages[:drop], max(most-min(mostSummary, c.Spec.MaxOut), most/2)) {
 		if err := r.summary(ctx, c, part, &rec); err != nil {
 			return err
 		}
 	}
 	rec.Took, rec.Cost = r.Clock().Sub(began), c.Spec.Cost(rec.Usage)
-	rec.After = estimate(r.f.Messages[drop:]) + int(float64(len(rec.Summary))/bytesPerToken)
+	rec.After = estimate(r.f.Messages[drop:]) + int(float64(len(rec.Summary)+len(rec.Kept))/bytesPerToken)
 	r.add(rec)
 	r.log.Info("conversation summarised", "turn", rec.Turn, "step", n, "why", why, "messages", drop, "before", before, "after", rec.After)
+	return nil
+}
+
+// maxKept bounds what one callback puts into a summary, in bytes.
+const maxKept = 8 << 10
+
+// keeping asks the callbacks what the summary has to hold as it is.
+func (r *run) keeping(ctx context.Context, n int, m *harness.Manifest, s harness.Summarised, rec *record.Folded) error {
+	if len(m.Folds) == 0 {
+		return nil
+	}
+	scope := r.scope(r.snapshot(ctx), m)
+	for _, h := range m.Folds {
+		call := scope.Call(fmt.Sprintf("fold/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
+		text := ""
+		err := r.callback(ctx, call, h.Name, func() (err error) {
+			text, err = h.Run(ctx, call, s)
+			return err
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("callback %s: %w", h.Name, err)
+		case len(text) > maxKept:
+			return fmt.Errorf("callback %s: the text has %d bytes, at most %d are kept", h.Name, len(text), maxKept)
+		case text != "":
+			rec.Kept += "\n\n" + text
+		}
+	}
+	r.wrote(r.f.Turn.ID, n, scope)
 	return nil
 }
 

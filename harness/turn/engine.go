@@ -194,15 +194,20 @@ type run struct {
 	waiting bool          // an event in the inbox waits for its author's role
 	asking  bool          // a call has asked the thread something; guarded by memo
 	boxes   *boxes
-	looked  *box        // whose guide was looked for
-	dirty   bool        // a tool that may have changed files ran since they were saved
-	memo    *sync.Mutex // calls and tasks that run at once commit one after the other
-	log     *slog.Logger
+	// manifest is that of the last step, nil before the first.
+	manifest *harness.Manifest
+	looked   *box        // whose guide was looked for
+	dirty    bool        // a tool that may have changed files ran since they were saved
+	memo     *sync.Mutex // calls and tasks that run at once commit one after the other
+	log      *slog.Logger
 }
 
 // turn reads as the life of a turn: repair, take, step until settled. A turn
 // that is given up leaves what came meanwhile to the next one.
 func (r *run) turn(ctx context.Context) error {
+	if r.f.Due != nil {
+		return r.after(ctx)
+	}
 	parked := r.lease.Attempt > r.Limits.Attempts
 	r.wake(func() { r.take(ctx) })
 	if done, err := r.repair(ctx, parked); done || err != nil {

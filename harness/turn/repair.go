@@ -80,6 +80,8 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
 	case wait != nil:
 		return true, r.suspend(ctx, wait.Until)
+	case r.f.Turn.Result != nil:
+		return r.conclude(ctx, n, m, snap)
 	case r.f.Turn.Rejected > mostRejected:
 		return true, r.settle(ctx, record.Broken, "calls rejected", lineRejected)
 	}

@@ -53,15 +53,24 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 		return r.report(ctx, o, reason, markdown)
 	}
 	t := *r.f.Turn
-	for i, text := range r.posts(markdown) {
+	posts := r.posts(markdown)
+	for i, text := range posts {
 		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})
 	}
-	r.add(record.Settled{
-		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(r.batch.Posts),
+	s := record.Settled{
+		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(posts),
 		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost, Chain: r.f.Chain,
-	})
-	posts := len(r.batch.Posts)
-	if err := r.release(ctx, time.Time{}); err != nil {
+	}
+	if t.Result != nil && o == record.Answered {
+		s.Value = t.Result.Value
+	}
+	end := func() error { return r.release(ctx, time.Time{}) }
+	if r.settles(ctx) {
+		s.Due = markdown
+		end = func() error { return r.commit(ctx) }
+	}
+	r.add(s)
+	if err := end(); err != nil {
 		return err
 	}
 	took := time.Duration(0) // since the newest event, where its provider says when that was
@@ -69,6 +78,9 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 		took = r.Clock().Sub(t.Event.At)
 	}
 	r.log.Info("turn settled", "turn", t.ID, "event", t.Event.ID, "outcome", string(o), "reason", reason,
-		"steps", t.Step, "posts", posts, "cost", t.Cost, "took", took.Round(time.Millisecond), "chain", r.f.Chain)
+		"steps", t.Step, "posts", len(posts), "cost", t.Cost, "took", took.Round(time.Millisecond), "chain", r.f.Chain)
+	if r.f.Due != nil {
+		return r.after(ctx)
+	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
@@ -27,6 +28,7 @@ const (
 	lineDeclined = "My model declined to answer this."
 	lineRole     = "I cannot look up who you are right now, so I do not answer. Please try again in a minute."
 	lineRejected = "I stopped because my model kept calling tools in ways that cannot work. Please try again or say it differently."
+	lineResult   = "My model did not put its answer into the form that was asked for, so there is none."
 	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
 )
 
@@ -59,14 +61,27 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if len(m.Starts) > 0 && !r.f.Turn.Began {
 		return r.start(ctx, n, &m, snap)
 	}
+	r.manifest = &m
+	if r.f.Turn.Result != nil { // a call was open when it was given
+		return r.conclude(ctx, n, &m, snap)
+	}
 	r.rendered(n, snap, &m)
+	if done, err := r.beforeModel(ctx, n, &m, snap); done || err != nil {
+		return done, err
+	}
 	resp, choice, took, err := r.reach(ctx, n, &m, chain)
 	if err != nil {
 		return r.failed(ctx, err)
 	}
 	calls := r.said(n, &m, choice, resp, took)
-	if len(calls) == 0 {
-		return r.finish(ctx, n, &m, snap, resp)
+	if done, err := r.afterModel(ctx, n, &m, snap, asResponse(choice, resp)); done || err != nil {
+		return done, err
+	}
+	switch {
+	case len(calls) == 0 && m.Result && resp.Stop != model.StopRefused:
+		return r.plain(ctx, n)
+	case len(calls) == 0:
+		return r.finish(ctx, n, &m, snap, textOf(resp.Parts), func() error { return r.answer(ctx, resp) })
 	}
 	if err := r.commit(ctx); err != nil {
 		return false, err
@@ -78,8 +93,15 @@ func (r *run) snapshot(ctx context.Context) harness.Snapshot {
 	if r.task != nil {
 		return r.taskSnapshot(ctx)
 	}
+	s := r.snapshotOf(ctx, r.f.Turn.ID, r.f.Turn.Event)
+	s.Want, s.Hops = r.f.Turn.Want, r.f.Turn.Hops
+	return s
+}
+
+// snapshotOf is what a render sees of a turn that may be over.
+func (r *run) snapshotOf(ctx context.Context, turn string, e chat.Event) harness.Snapshot {
 	return harness.Snapshot{
-		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
+		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Turn: turn, Thread: r.conv.Thread, Event: e,
 		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Initial: r.f.Initial, Now: r.Clock().UTC().Truncate(time.Microsecond),
 	}
 }

@@ -70,6 +70,9 @@ func (r *run) role(ctx context.Context, e chat.Event) (chat.Role, bool) {
 	if e.Author.ID == "" {
 		return chat.Outsider, true
 	}
+	if e.Author.Account == chat.ConversationAccount {
+		return carried(e), true
+	}
 	role, err := r.Role(ctx, r.conv.Thread, e.Author)
 	return role, err == nil
 }
@@ -85,10 +88,11 @@ func (r *run) refuse(e state.Entry) {
 	}
 }
 
-// answered says whether the event may be answered. What machines report is
-// wanted, though what it says is trusted as little as a stranger's words.
+// answered says whether the event may be answered. What machines report and
+// what conversations send is wanted, even if it is trusted as little as a
+// stranger's words.
 func (r *run) answered(e chat.Event, role chat.Role) bool {
-	return role >= r.Talk || e.Author.ID == ""
+	return role >= r.Talk || e.Author.ID == "" || e.Author.Account == chat.ConversationAccount
 }
 
 // trust is the role of the weakest voice the model can hear: the least of what
@@ -100,7 +104,7 @@ func (r *run) trust(ctx context.Context) chat.Role {
 	}
 	for _, v := range r.f.Voices {
 		least = min(least, v.Role)
-		if v.Author.ID != "" && least > chat.Outsider {
+		if v.Author.ID != "" && v.Author.Account != chat.ConversationAccount && least > chat.Outsider {
 			role, _ := r.Role(ctx, r.conv.Thread, v.Author) // not known is Outsider
 			least = min(least, role)
 		}

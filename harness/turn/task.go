@@ -54,7 +54,7 @@ func (r *run) name() string {
 
 // below is what a subagent's first render sees.
 func below(s harness.Snapshot, m *harness.Manifest, to harness.Subagent) harness.Snapshot {
-	s.Agent, s.Depth, s.State = to.Name, s.Depth+1, nil
+	s.Agent, s.Depth, s.State, s.Versions, s.Initial, s.Want = to.Name, s.Depth+1, nil, nil, nil, nil
 	s.Model, s.Thinking = m.Model, m.Thinking
 	if to.Model != "" {
 		s.Model, s.Thinking = to.Model, to.Thinking
@@ -70,9 +70,17 @@ func below(s harness.Snapshot, m *harness.Manifest, to harness.Subagent) harness
 func (r *run) taskSnapshot(ctx context.Context) harness.Snapshot {
 	return harness.Snapshot{
 		Agent: r.task.to.Name, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
-		Trust: r.trust(ctx), State: r.f.State, Now: r.Clock().UTC().Truncate(time.Microsecond),
+		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Hops: r.task.up.hops(), Now: r.Clock().UTC().Truncate(time.Microsecond),
 		Depth: r.task.depth, Model: r.task.model, Thinking: r.task.think,
 	}
+}
+
+// hops is how many dispatches led to the turn.
+func (r *run) hops() int {
+	if r.task != nil {
+		return r.task.up.hops()
+	}
+	return r.f.Turn.Hops
 }
 
 // delegate returns what gives a task of a step to a subagent and waits for its answer.
@@ -213,6 +221,7 @@ func (r *run) giveUp(err error) {
 
 // scope makes what the calls of a step share.
 func (r *run) scope(snap harness.Snapshot, m *harness.Manifest) *harness.Scope {
+	snap.State, snap.Versions = r.f.State, r.f.Versions // callbacks of the step may have written
 	return harness.NewScope(snap, r.boxesFor(m.Sandbox).opener(m.Sandbox))
 }
 

@@ -111,7 +111,8 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 		r.dirty = r.dirty || errors.Is(j.err, sandbox.ErrBroken)
 		r.ended(n, j)
 	}
-	r.wrote(n, scope, jobs...)
+	r.wrote(r.f.Turn.ID, n, scope, jobs...)
+	r.resulted(n, scope)
 	return panicked, wait
 }
 
