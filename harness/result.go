@@ -186,7 +186,7 @@ func (r *result) tools() []Tool {
 		}
 		return call.scope.end(Result{Call: call.ID, GaveUp: in.Reason})
 	})
-	return []Tool{finish.Serial().Quiet(), giveUp.Serial().Quiet()}
+	return []Tool{finish.SerialWith(FinishTool).Quiet(), giveUp.SerialWith(FinishTool).Quiet()}
 }
 
 // A Result ends a turn whose answer must have a form.
