@@ -272,7 +272,7 @@ func (f *Fold) hearNow(b Heard) {
 		f.Turn = &Turn{ID: b.Turn}
 	}
 	if f.Turn != nil {
-		f.Turn.Event = b.Event
+		f.Turn.Event, f.Turn.Result = b.Event, nil // what was said since changes it
 		f.Turn.Hops = max(f.Turn.Hops, Hops(b.Event))
 		if b.Event.Want != nil {
 			f.Turn.Want = b.Event.Want

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -254,25 +255,36 @@ func TestResultOverCrashes(t *testing.T) {
 	}
 }
 
-// A result that was given beside a call that waits is kept until that has ended.
+// A result that was given beside a call that waits is kept until that has ended;
+// what is said meanwhile makes the model think again.
 func TestResultWaitsForOpenCalls(t *testing.T) {
 	t.Parallel()
-	open := false
-	job := act("job", func(context.Context, *harness.Call) (string, error) {
-		if !open {
-			return "", &harness.Wait{}
+	for _, said := range []bool{false, true} {
+		open := false
+		var w *world
+		job := act("job", func(_ context.Context, c *harness.Call) (string, error) {
+			if !open {
+				return "", &harness.Wait{Until: c.Now().Add(time.Minute)}
+			}
+			return "ready", nil
+		}).Durable()
+		w = newWorld(t, plain(job), scripted.Answer(scripted.ToolCall("job", `{}`), scripted.ToolCall("finish", `{"id":"A-7"}`)),
+			scripted.Call("finish", `{"id":"B-8"}`))
+		w.want("1", orderSchema)
+		if got := trace(w.records()); got != "heard rendered said did:done resulted" {
+			t.Fatalf("the log is %s", got)
 		}
-		return "ready", nil
-	}).Durable()
-	w := newWorld(t, plain(job), scripted.Answer(scripted.ToolCall("job", `{}`), scripted.ToolCall("finish", `{"id":"A-7"}`)), scripted.Say("free"))
-	w.want("1", orderSchema)
-	if got := trace(w.records()); got != "heard rendered said did:done resulted" {
-		t.Fatalf("the log is %s", got)
-	}
-	open = true
-	w.restart()
-	w.ask("U1", "now")
-	if s := of[record.Settled](w.records()); len(s) != 2 || string(s[0].Value) != `{"id":"A-7"}` || len(w.model.Requests()) != 2 {
-		t.Errorf("settled %+v after %d requests", s, len(w.model.Requests()))
+		open = true
+		w.restart()
+		want := `{"id":"A-7"}`
+		if said {
+			w.say("U1", "B-8, I meant")
+			want = `{"id":"B-8"}`
+		}
+		w.pass(2 * time.Minute)
+		w.run()
+		if s := of[record.Settled](w.records()); len(s) != 1 || string(s[0].Value) != want || len(w.posts()) != 1 {
+			t.Errorf("said: %v, settled %+v, posts %q", said, s, w.posts())
+		}
 	}
 }
