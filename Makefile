@@ -41,6 +41,8 @@ soak: setup build ## the tests many times over, long fuzz runs, kills and stops 
 .PHONY: bench
 bench: build ## measure, and write the table of docs/performance.md
 	go run ./bench all --gateway bin/gateway --out docs/performance.md
+	go run ./bench inside --out docs/performance.md
+	go run ./bench churn --out docs/performance.md
 	go test -run '^$$' -bench . -benchmem -timeout 60m ./...
 
 .PHONY: conformance

@@ -74,7 +74,7 @@ func (c *allCmd) Run(ctx context.Context) error {
 			}
 			all.crashes = append(all.crashes, rep)
 		}
-		return nil, c.write(all.table(s.dir, c.Rounds))
+		return nil, write(c.Out, "table", all.table(s.dir, c.Rounds))
 	})
 }
 

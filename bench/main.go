@@ -19,13 +19,15 @@ import (
 )
 
 type cli struct {
-	Load  loadCmd  `cmd:"" help:"Answer many mentions: rates, latencies, costs, and whether each was answered once."`
-	Floor loadCmd  `cmd:"" help:"The same for the least that a gateway can do."`
-	Turn  turnCmd  `cmd:"" help:"A gateway's own time of a turn without tools."`
-	Long  longCmd  `cmd:"" help:"What message 1000 of a thread costs, compared with message 10."`
-	Start startCmd `cmd:"" help:"Start to ready, and memory when idle."`
-	Crash crashCmd `cmd:"" help:"Kill the gateway again and again under load."`
-	All   allCmd   `cmd:"" help:"Everything in one sitting; writes the table of docs/performance.md."`
+	Load   loadCmd   `cmd:"" help:"Answer many mentions: rates, latencies, costs, and whether each was answered once."`
+	Floor  loadCmd   `cmd:"" help:"The same for the least that a gateway can do."`
+	Turn   turnCmd   `cmd:"" help:"A gateway's own time of a turn without tools."`
+	Long   longCmd   `cmd:"" help:"What message 1000 of a thread costs, compared with message 10."`
+	Start  startCmd  `cmd:"" help:"Start to ready, and memory when idle."`
+	Crash  crashCmd  `cmd:"" help:"Kill the gateway again and again under load."`
+	Inside insideCmd `cmd:"" help:"What the harness itself takes: render, step, fold."`
+	Churn  churnCmd  `cmd:"" help:"What it costs when the list of tools changes, compared with sending the present one."`
+	All    allCmd    `cmd:"" help:"Everything in one sitting; writes the table of docs/performance.md."`
 
 	ServeFloor floorCmd `cmd:"" hidden:""`
 }
@@ -160,6 +162,37 @@ func (c *crashCmd) plan() crashPlan {
 // Run kills the gateway.
 func (c *crashCmd) Run(ctx context.Context) error {
 	return c.use(ctx, func(s subject) (any, error) { return crash(ctx, s, c.plan()) })
+}
+
+type insideCmd struct {
+	Out string `help:"Markdown file to write the table into, between its markers." type:"existingfile"`
+}
+
+// Run measures in this process.
+func (c *insideCmd) Run(ctx context.Context) error {
+	rep, err := measureInside(ctx)
+	if err != nil {
+		return err
+	}
+	return write(c.Out, "inside", insideTable(rep))
+}
+
+type churnCmd struct {
+	Models []string `default:"anthropic/claude-opus-4-6,openai/gpt-5" help:"Models, for their prices and their way of caching."`
+	Out    string   `help:"Markdown file to write the table into, between its markers." type:"existingfile"`
+}
+
+// Run measures without a gateway: the same every time and on every machine.
+func (c *churnCmd) Run(ctx context.Context) error {
+	var all []churnReport
+	for _, name := range c.Models {
+		reports, err := measureChurn(ctx, name)
+		if err != nil {
+			return err
+		}
+		all = append(all, reports...)
+	}
+	return write(c.Out, "churn", churnTable(all))
 }
 
 func main() {

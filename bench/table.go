@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -142,35 +141,31 @@ func (a *sitting) targets(b *strings.Builder) {
 	}
 }
 
-// What stands around the table in the file.
-const (
-	tableBegin = "<!-- table: written by make bench -->\n"
-	tableEnd   = "<!-- end of table -->"
-)
-
-// write puts the table into the file, or prints it if there is none.
-func (c *allCmd) write(table string) error {
-	if c.Out == "" {
+// write puts a table into a file between the markers of its name, or prints it
+// if there is no file.
+func write(file, name, table string) error {
+	if file == "" {
 		_, err := fmt.Print(table)
 		return err
 	}
-	old, err := os.ReadFile(c.Out)
+	old, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	text, err := between(old, table)
+	text, err := between(old, name, table)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Out, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return os.WriteFile(c.Out, text, 0o644)
+	return os.WriteFile(file, text, 0o644)
 }
 
-// between replaces what stands between the markers.
-func between(text []byte, table string) ([]byte, error) {
-	before, rest, ok := bytes.Cut(text, []byte(tableBegin))
-	_, after, end := bytes.Cut(rest, []byte(tableEnd))
-	if !ok || !end {
-		return nil, errors.New("no markers of the table")
+// between replaces what stands between the markers of a name.
+func between(text []byte, name, table string) ([]byte, error) {
+	begin, end := "<!-- "+name+": written by make bench -->\n", "<!-- end of "+name+" -->"
+	before, rest, ok := bytes.Cut(text, []byte(begin))
+	_, after, found := bytes.Cut(rest, []byte(end))
+	if !ok || !found {
+		return nil, fmt.Errorf("no markers of %s", name)
 	}
-	return fmt.Appendf(nil, "%s%s\n%s\n%s%s", before, tableBegin, table, tableEnd, after), nil
+	return fmt.Appendf(nil, "%s%s\n%s\n%s%s", before, begin, table, end, after), nil
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/heddlehq/heddle/harness"
@@ -27,24 +28,26 @@ func (f *Fold) Offered() []model.Tool {
 }
 
 // rendered takes over the manifest of a step. What came is appended to the
-// request. What is gone leaves it, unless the provider's cache was in use: the
-// definitions stand before all messages, which would have to be paid in full.
+// request. What is gone leaves it, unless only that would cost the provider's
+// cache: definitions stand before all messages, which would be paid in full.
 func (f *Fold) rendered(b Rendered) {
 	f.Digest = b.Digest
 	if b.View != nil {
-		before := f.Offered()
+		before, gone := f.Offered(), f.Gone
 		warm := f.Warm && b.View.Model == f.View.Model // another model has a cache of its own
-		f.View = *b.View
+		f.View, f.Gone = *b.View, nil
+		kept := warm && len(b.Loads) == 0 && f.within(before)
 		mounted := f.mounted()
-		f.Gone = nil
 		for _, t := range before {
-			if !mounted[t.Name] {
+			again := slices.ContainsFunc(gone, func(o model.Tool) bool { return o.Name == t.Name })
+			if !mounted[t.Name] && (kept || warm && again) {
 				f.Gone = append(f.Gone, t)
 			}
 		}
-		if !warm || harness.TokensOf(f.Gone) > maxGone {
-			f.dropGone()
+		if harness.TokensOf(f.Gone) > maxGone {
+			f.Gone = nil
 		}
+		f.trim()
 		for _, name := range f.View.Deferred {
 			delete(mounted, name)
 		}
@@ -59,6 +62,22 @@ func (f *Fold) rendered(b Rendered) {
 	}
 }
 
+// within says whether a request that defined these tools needs no definition
+// more for the present ones, and no other.
+func (f *Fold) within(defined []model.Tool) bool {
+	have := make(map[string]model.Tool, len(defined))
+	for _, t := range defined {
+		have[t.Name] = t
+	}
+	return !slices.ContainsFunc(f.View.Tools, func(t model.Tool) bool {
+		old, ok := have[t.Name]
+		if !ok {
+			return !slices.Contains(f.View.Deferred, t.Name)
+		}
+		return old.Doc != t.Doc || !bytes.Equal(old.Schema, t.Schema)
+	})
+}
+
 // offer appends a mounted tool to the request.
 func (f *Fold) offer(name string) {
 	if !slices.Contains(f.Order, name) {
@@ -69,8 +88,16 @@ func (f *Fold) offer(name string) {
 // dropGone leaves out what is gone.
 func (f *Fold) dropGone() {
 	f.Gone = nil
-	mounted := f.mounted()
-	f.Order = slices.DeleteFunc(f.Order, func(name string) bool { return !mounted[name] })
+	f.trim()
+}
+
+// trim takes out of the order what is neither mounted nor kept.
+func (f *Fold) trim() {
+	names := f.mounted()
+	for _, t := range f.Gone {
+		names[t.Name] = true
+	}
+	f.Order = slices.DeleteFunc(f.Order, func(name string) bool { return !names[name] })
 }
 
 func (f *Fold) mounted() map[string]bool {

@@ -278,23 +278,34 @@ func (r *reader) compare(p, before *plan, changed []string) error {
 }
 
 // A definer is what a request defines, as a naive reference sees it.
-type definer []model.Tool
+type definer []defined
 
-// render takes over a view and what is loaded; keep says that nothing leaves.
-func (d definer) render(v harness.View, loads []string, keep bool) definer {
+type defined struct {
+	model.Tool
+	gone bool
+}
+
+// render takes over a view and what is loaded; cached says that the provider
+// has the request before in its cache.
+func (d definer) render(v harness.View, loads []string, cached bool) definer {
+	same := len(loads) == 0 // no definition is new
+	for _, t := range v.Tools {
+		i := slices.IndexFunc(d, func(o defined) bool { return o.Name == t.Name })
+		same = same && (i >= 0 && sameTool(d[i].Tool, t) || i < 0 && slices.Contains(v.Deferred, t.Name))
+	}
 	var out definer
 	for _, old := range d {
 		i := slices.IndexFunc(v.Tools, func(t model.Tool) bool { return t.Name == old.Name })
 		switch {
 		case i >= 0:
-			out = append(out, v.Tools[i])
-		case keep:
-			out = append(out, old)
+			out = append(out, defined{v.Tools[i], false})
+		case cached && (same || old.gone):
+			out = append(out, defined{old.Tool, true})
 		}
 	}
 	add := func(t model.Tool) {
-		if !slices.ContainsFunc(out, func(o model.Tool) bool { return o.Name == t.Name }) {
-			out = append(out, t)
+		if !slices.ContainsFunc(out, func(o defined) bool { return o.Name == t.Name }) {
+			out = append(out, defined{t, false})
 		}
 	}
 	for _, t := range v.Tools {
@@ -320,7 +331,7 @@ func TestReconcilerAgainstReference(t *testing.T) {
 	for sequence := range 100_000 / thorough {
 		p := &plan{deferred: rnd.IntN(32) & rnd.IntN(32)}
 		f := &record.Fold{}
-		var defined definer
+		var list definer
 		know := &reader{tools: map[string]bool{}, skills: map[string]bool{}}
 		know.model = "model-0"
 		var told []string
@@ -356,14 +367,14 @@ func TestReconcilerAgainstReference(t *testing.T) {
 			}
 			keep := f.Warm && before.model == p.model
 			f.Apply(record.Rendered{Digest: d, View: &v, Loads: loads})
-			defined = defined.render(v, loads, keep)
-			if got := f.Offered(); !slices.EqualFunc(defined, got, func(a, b model.Tool) bool { return a.Name == b.Name && sameTool(a, b) }) {
-				t.Fatalf("sequence %d: the request defines %v, want %v", sequence, got, defined)
+			list = list.render(v, loads, keep)
+			if got := f.Offered(); !slices.EqualFunc(list, got, func(a defined, b model.Tool) bool { return a.Name == b.Name && sameTool(a.Tool, b) }) {
+				t.Fatalf("sequence %d: the request defines %v, want %v", sequence, got, list)
 			}
 			f.Apply(record.Said{Usage: model.Usage{In: 9, Cached: rnd.IntN(2), CacheWrite: rnd.IntN(2)}})
 			if rnd.IntN(10) == 0 {
 				f.Apply(record.Folded{Drop: 0})
-				defined = defined.render(v, nil, false)
+				list = list.render(v, nil, false)
 			}
 		}
 	}

@@ -174,3 +174,25 @@ func TestFailedRunIsNotCached(t *testing.T) {
 		t.Errorf("the request is\n%s", got)
 	}
 }
+
+// A conversation at rest takes nothing beyond the bounded cache.
+func TestIdleConversationsTakeNothing(t *testing.T) {
+	t.Parallel()
+	for cache, want := range map[int]int{1: 0, 32 << 20: 50} {
+		w := worldOf(t, plain(), scripted.Play(scripted.Say("ok"), 0))
+		w.wary.stable = false
+		w.opts.Limits.Cache = cache
+		w.restart()
+		for i := range 50 {
+			th := thread
+			th.Root = fmt.Sprint(i)
+			w.admit("U1", "hi", th, false)
+		}
+		w.run()
+		others := 0
+		w.engine.breakers.Range(func(any, any) bool { others++; return true })
+		if n := len(w.engine.folds.by); n != want || others != 1 {
+			t.Errorf("a cache of %d bytes: %d conversations in memory, want %d; %d providers", cache, n, want, others)
+		}
+	}
+}
