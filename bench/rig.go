@@ -84,7 +84,7 @@ func newRig(s subject, p pace) (*rig, error) {
 	settings := filepath.Join(data, "gateway.yaml")
 	r.args = []string{s.binary, "run"}
 	r.env = []string{
-		"PATH=" + os.Getenv("PATH"), "HEDDLE_LISTEN=127.0.0.1:0", "HEDDLE_CONFIG=" + settings,
+		"PATH=" + os.Getenv("PATH"), "HEDDLE_LISTEN=127.0.0.1:0", "HEDDLE_ADMIN_LISTEN=127.0.0.1:0", "HEDDLE_CONFIG=" + settings,
 		"HEDDLE_STATE=sqlite:" + filepath.Join(data, "heddle.db"),
 		"SLACK_BOT_TOKEN=xoxb-1-bench", "SLACK_SIGNING_SECRET=" + secret, "SLACK_API_URL=" + w.base + "/slack/api/",
 		"OPENAI_API_KEY=bench-key", "OPENAI_BASE_URL=" + w.base + "/v1",
