@@ -31,6 +31,7 @@ type Tool struct {
 	durable  bool
 	asks     bool
 	deferred bool
+	probe    Probe // nil if nobody can look what became of a call
 	err      error
 }
 
@@ -154,7 +155,7 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string
 		r.err = call.Err()
 	}
 	if r.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(r.err, context.DeadlineExceeded) {
-		r.err = fmt.Errorf("%s did not finish within %v; its outcome is unknown", t.Name, t.timeout)
+		r.err = fmt.Errorf("%s did not finish within %v; %w", t.Name, t.timeout, ErrUnknown)
 	}
 	return r.text, r.err
 }
@@ -167,7 +168,7 @@ func (t Tool) tries(ctx context.Context, call *Call, args json.RawMessage) (stri
 	for n := 0; ; n++ {
 		text, err := t.run(ctx, call, args)
 		var w *Wait
-		if err == nil || n >= t.retries || errors.Is(err, ErrArgs) || errors.Is(err, errNothingRun) || errors.As(err, &w) {
+		if err == nil || n >= t.retries || t.probe != nil && errors.Is(err, ErrUnknown) || errors.Is(err, ErrArgs) || errors.Is(err, errNothingRun) || errors.As(err, &w) {
 			return text, err
 		}
 		timer := time.NewTimer(firstWait << min(n, 10))

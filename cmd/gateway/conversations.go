@@ -161,6 +161,8 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("did        %s, %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), b.Text)
 	case record.Asked:
 		return asked(b)
+	case record.Probed:
+		return fmt.Sprintf("probed     %s, look %d: %s", b.Tool, b.Try, b.Found)
 	case record.Memo:
 		return fmt.Sprintf("memo       %s = %s", b.Name, b.Value)
 	case record.Wrote:

@@ -72,6 +72,10 @@ type Turn struct {
 	Cost       float64     `json:"cost,omitempty"`
 	Asks       []Asked     `json:"asks,omitempty"`  // of the open calls, not answered
 	Heard      []Heard     `json:"heard,omitempty"` // while calls are open
+	// Probes counts the looks at open calls of unknown outcome.
+	Probes map[string]int `json:"probes,omitempty"`
+	// Unclear is the tool of a call whose outcome only people can find out.
+	Unclear string `json:"unclear,omitempty"`
 	// Questions counts all that calls of the turn have asked or waited for.
 	Questions int `json:"questions,omitempty"`
 	// Tasks are the presents of the open tasks, by the calls that gave them.
@@ -107,6 +111,8 @@ func (f *Fold) Apply(b Body) {
 		f.heard(b)
 	case Asked:
 		f.asked(b)
+	case Probed:
+		f.probed(b)
 	case Passed, Data, Dispatched:
 	case Forked:
 		f.Parent = &b
@@ -334,6 +340,10 @@ func (f *Fold) did(b Did) {
 		f.Turn.Calls = slices.DeleteFunc(f.Turn.Calls, func(p model.Part) bool { return p.CallID == b.CallID })
 		f.Turn.Memos = slices.DeleteFunc(f.Turn.Memos, func(m Memo) bool { return m.Call == b.CallID })
 		f.Turn.answered(b.CallID, "")
+		f.Turn.Probes = put(f.Turn.Probes, b.CallID, 0, false)
+		if b.Unclear != "" {
+			f.Turn.Unclear = b.Unclear
+		}
 		delete(f.Turn.Tasks, b.CallID)
 		if b.Rejected != "" && f.Turn.RejectedAt != b.Step {
 			f.Turn.Rejected, f.Turn.RejectedAt = f.Turn.Rejected+1, b.Step

@@ -109,7 +109,9 @@ type Did struct {
 	Took   time.Duration   `json:"took_ns"`
 	// Rejected is the mistake of the model's for which nothing ran, see UnknownTool.
 	Rejected string  `json:"rejected,omitempty"`
-	Voices   []Voice `json:"voices,omitempty"` // whose words from elsewhere the text holds
+	Voices   []Voice `json:"voices,omitempty"`  // whose words from elsewhere the text holds
+	Probed   bool    `json:"probed,omitempty"`  // the end is what a probe has found
+	Unclear  string  `json:"unclear,omitempty"` // of NeedsHuman: the tool, which may be a subagent's
 }
 
 // The mistakes of a model's call.
@@ -126,8 +128,12 @@ const (
 	Done    End = "done"
 	Failed  End = "failed"  // the tool returned an error
 	Refused End = "refused" // not in the manifest or bad arguments: nothing ran
-	Unknown End = "unknown" // a crash left it open: it may have run
+	Unknown End = "unknown" // a crash or a lost reply: it may have run
 )
+
+// NeedsHuman is the end of a call whose outcome a probe could not find out
+// either, and the outcome of its turn: people have to look.
+const NeedsHuman = "needs_human"
 
 // Memo is the value of a finished step of a durable call.
 type Memo struct {
@@ -293,7 +299,7 @@ func Shown(b Body) bool {
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Forked, Asked, Dispatched, Notified, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Settled:
 	}
 	return false
 }
@@ -350,6 +356,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Memo](r)
 	case "asked":
 		return decode[Asked](r)
+	case "probed":
+		return decode[Probed](r)
 	case "began":
 		return decode[Began](r)
 	case "sent":

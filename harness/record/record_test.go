@@ -51,7 +51,7 @@ func bodies() []record.Body {
 		record.Heard{Turn: "t1", Event: chat.Event{ID: "E6", Kind: chat.Message, Author: ann, Text: "this one"}, Role: chat.Member},
 		record.Memo{Turn: "t1", Step: 1, Call: "call_1", Name: "build", Value: json.RawMessage(`"<ok>"`)},
 		record.Did{Turn: "t1", Step: 1, CallID: "call_1", Tool: "look", Args: "a1", End: record.Done, Text: "a <notice> & more", Digest: "x1", Took: time.Millisecond},
-		record.Did{Turn: "t1", Step: 1, CallID: "call_2", Tool: "look", Args: "a2", End: record.Refused, Text: "no", Digest: "x2"},
+		record.Did{Turn: "t1", Step: 1, CallID: "call_2", Tool: "look", Args: "a2", End: record.Refused, Text: "no", Digest: "x2", Probed: true, Unclear: "look"},
 		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "n", Value: json.RawMessage(`{"html":"<i>"}`)},
 		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "form", Value: json.RawMessage(`[]`), Version: 3},
 		record.Wrote{Turn: "t1", Step: 1, Call: "call_1", Name: "gone", Value: json.RawMessage(`null`)},
@@ -79,6 +79,7 @@ func bodies() []record.Body {
 		record.Said{Turn: "t2", Step: 1, Stop: model.StopTools, Parts: []model.Part{{Kind: model.Call, CallID: "call_3", Name: "act", Args: json.RawMessage(`{}`)}}},
 		child(record.Heard{Turn: "t2/call_3", Event: chat.Event{ID: "E5/call_3", Kind: chat.Notice, Text: "do it"}, Role: chat.Member}),
 		record.Asked{Turn: "t2", Step: 1, Call: "call_3", Name: "nap", Until: when},
+		record.Probed{Turn: "t2", Step: 1, Call: "call_3", Tool: "act", Try: 1, Found: "running"},
 		child(record.Said{Turn: "t2/call_3", Step: 1, Stop: model.StopEnd, Parts: []model.Part{{Kind: model.Text, Text: "Done."}}, Usage: model.Usage{In: 2}, Cost: 0.5}),
 	}
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // repair answers the calls that a crash left open. A durable tool that is still
-// declared runs again, its finished steps answered from the log. Of any other
-// nobody knows whether it happened, so it is not repeated, and the model is told.
+// declared runs again, its finished steps answered from the log; what a probe can
+// look for is looked for. Of any other nobody knows whether it happened, so it is
+// not repeated, and the model is told.
 // Calls that wait for people or a time are left alone.
 func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	if r.f.Turn == nil || len(r.f.Turn.Calls) == 0 {
@@ -30,7 +31,7 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	}
 	var again []model.Part
 	for _, p := range slices.Clone(r.f.Turn.Calls) {
-		if t, ok := m.Tool(p.Name); ok && t.Resumes(r.begun(p.CallID)) && p.BadArgs == "" {
+		if t, ok := m.Tool(p.Name); ok && (t.Resumes(r.begun(p.CallID)) || t.HasProbe()) && p.BadArgs == "" {
 			if !r.f.IsWaiting(p.CallID) {
 				again = append(again, p)
 			}
@@ -49,8 +50,8 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	if err := r.commit(ctx); err != nil {
 		return false, err
 	}
-	r.log.Info("durable calls run again", "turn", r.f.Turn.ID, "step", n, "calls", len(again))
-	return r.worked(ctx, n, &m, snap, again)
+	r.log.Info("open calls taken up", "turn", r.f.Turn.ID, "step", n, "calls", len(again))
+	return r.worked(ctx, n, &m, snap, again, true)
 }
 
 // begun says whether an open call has asked something or finished a step.
@@ -58,10 +59,11 @@ func (r *run) begun(call string) bool {
 	return r.f.IsWaiting(call) || slices.ContainsFunc(r.f.Turn.Memos, func(m record.Memo) bool { return m.Call == call })
 }
 
-// worked runs calls and commits their results. It says whether the run is over:
+// worked runs calls, which an earlier attempt may have run if again is set, and
+// commits their results. It says whether the run is over:
 // the turn is settled, or calls stay open that wait.
-func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (done bool, err error) {
-	panicked, wait := r.work(ctx, n, m, snap, calls)
+func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part, again bool) (done bool, err error) {
+	panicked, wait := r.work(ctx, n, m, snap, calls, again)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
@@ -77,9 +79,14 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 		for _, p := range slices.Clone(r.f.Turn.Calls) {
 			r.did(p, n, record.Unknown, "The turn ended before this call did.", 0)
 		}
-		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
+		if r.f.Turn.Unclear == "" {
+			return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
+		}
+		return true, r.askHuman(ctx)
 	case wait != nil:
 		return true, r.suspend(ctx, wait.Until)
+	case r.f.Turn.Unclear != "":
+		return true, r.askHuman(ctx)
 	case r.f.Turn.Result != nil:
 		return r.conclude(ctx, n, m, snap)
 	case r.f.Turn.Rejected > mostRejected:
@@ -131,11 +138,5 @@ func (m *memos) Put(ctx context.Context, call, name string, value json.RawMessag
 	if m.over {
 		return errors.New("the call is over")
 	}
-	m.r.add(record.Memo{Turn: m.r.f.Turn.ID, Step: m.step, Call: call, Name: name, Value: value})
-	if err := m.r.commitHeld(ctx); err != nil {
-		// The call must not end as failed: the run is given up with the next commit.
-		m.r.err = errors.Join(m.r.err, err)
-		return err
-	}
-	return nil
+	return m.r.noteHeld(ctx, record.Memo{Turn: m.r.f.Turn.ID, Step: m.step, Call: call, Name: name, Value: value})
 }

@@ -86,7 +86,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if err := r.commit(ctx); err != nil {
 		return false, err
 	}
-	return r.worked(ctx, n, &m, snap, calls)
+	return r.worked(ctx, n, &m, snap, calls, false)
 }
 
 func (r *run) snapshot(ctx context.Context) harness.Snapshot {

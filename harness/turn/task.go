@@ -144,6 +144,8 @@ func (r *run) outcome(err error) (string, error) {
 		return "", err
 	case e == nil:
 		return "", errors.New("the task ended without an answer")
+	case e.Outcome == record.NeedsHuman:
+		return "", &unclear{tool: e.Answer}
 	case e.Outcome != record.Answered:
 		return "", fmt.Errorf("the task was not done (%s): %s", e.Reason, e.Answer)
 	default:

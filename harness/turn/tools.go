@@ -50,13 +50,16 @@ type job struct {
 	wait *harness.Wait   // why it stays open
 	// rejected is the mistake of the model's for which nothing ran.
 	rejected string
+	probed   bool   // the end is what a probe has found
+	unclear  string // the tool that people have to look after
 }
 
 // work runs the calls of a step side by side, atOnce of them at a time and those
-// of one group one after the other, and records the results in the order of the calls. A call to what is not in
-// the manifest runs nothing. It says whether a tool panicked, and until when the
-// calls wait that stay open, nil if there are none.
-func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part) (panicked bool, wait *harness.Wait) {
+// of one group one after the other, and records the results in the order of the
+// calls. A call to what is not in the manifest runs nothing. again says that an
+// earlier attempt may have run them. It says whether a tool panicked, and until
+// when the calls wait that stay open, nil if there are none.
+func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part, again bool) (panicked bool, wait *harness.Wait) {
 	scope := r.scope(snap, m)
 	kept := &memos{r: r, step: n}
 	scope.Remember(kept)
@@ -89,7 +92,7 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 		wg.Go(func() {
 			for _, j := range row {
 				slots <- struct{}{}
-				r.do(ctx, j, m.Guards)
+				r.do(ctx, n, j, m.Guards, again)
 				<-slots
 			}
 		})
@@ -127,18 +130,25 @@ func sooner(a, b *harness.Wait) *harness.Wait {
 	return a
 }
 
-// do runs one call, if the guards let it.
-func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
+// do runs one call, if the guards let it. again says that an earlier attempt may
+// have run it.
+func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, again bool) {
 	began := r.Clock()
 	args, err := r.guarded(ctx, j, guards)
+	if err != nil && again {
+		j.end, j.text = record.Unknown, "Denied: "+err.Error()+". It may have run before that."
+		return
+	}
 	if err != nil {
 		j.end, j.text = record.Refused, "Denied: "+err.Error()+". Nothing was run."
 		return
 	}
-	j.text, j.err = j.tool.Run(ctx, j.call, args)
+	r.make(ctx, n, j, args, again)
 	j.took = r.Clock().Sub(began)
 	var p *harness.PanicError
+	var u *unclear
 	switch {
+	case j.end != "" || j.wait != nil:
 	case errors.As(j.err, &p):
 		j.end, j.text = record.Failed, "The tool crashed."
 		r.log.Error("tool panicked", "tool", j.part.Name, "panic", panicText(p.Value), "stack", string(p.Stack))
@@ -148,6 +158,10 @@ func (r *run) do(ctx context.Context, j *job, guards []harness.Guard) {
 			j.rejected = record.BadArguments
 		}
 		j.end, j.text = record.Refused, "Error: "+j.err.Error()+". Nothing was run; correct the arguments."
+	case errors.As(j.err, &u):
+		j.end, j.text, j.unclear = record.NeedsHuman, textUnclear, u.tool
+	case errors.Is(j.err, harness.ErrUnknown):
+		j.end, j.text = record.Unknown, "Error: "+j.err.Error()
 	case j.err != nil:
 		j.end, j.text = record.Failed, "Error: "+j.err.Error()
 	default:
@@ -182,6 +196,7 @@ func (r *run) ended(n int, j *job) {
 	d := record.Did{
 		Turn: r.f.Turn.ID, Step: n, CallID: j.part.CallID, Tool: j.part.Name, Args: digestArgs(j.part), End: j.end,
 		Text: j.text, Digest: digest([]byte(j.text)), Took: j.took, Ran: j.ran, Rejected: j.rejected,
+		Probed: j.probed, Unclear: j.unclear,
 	}
 	if j.call != nil {
 		d.Voices = j.call.Voices()
