@@ -73,3 +73,30 @@ func ExampleSleep() {
 	}
 	// Output: asleep until 2026-03-09 17:00:00
 }
+
+// A shop knows orders by their key, so that an order whose reply was lost is
+// looked for before another one is made.
+func ExampleTool_Probe() {
+	orders := map[string]string{}
+	order := harness.NewTool("order", "Orders a book.", func(_ context.Context, call *harness.Call, in struct {
+		Title string `json:"title"`
+	},
+	) (string, error) {
+		orders[call.Key()] = in.Title
+		return "", fmt.Errorf("the shop did not answer: %w", harness.ErrUnknown)
+	}).Probe(func(_ context.Context, call *harness.Call, _ json.RawMessage) (harness.Probed, error) {
+		title, ok := orders[call.Key()]
+		if !ok {
+			return harness.Probed{Found: harness.FoundNothing}, nil
+		}
+		return harness.Probed{Found: harness.FoundDone, Result: "ordered " + title}, nil
+	})
+
+	ctx, args := context.Background(), json.RawMessage(`{"title":"Weaving"}`)
+	call := harness.NewScope(harness.Snapshot{Turn: "t1"}, nil).Call("call_1", "order")
+	fmt.Println(order.Run(ctx, call, args))
+	fmt.Println(order.Look(ctx, call, args))
+	// Output:
+	//  the shop did not answer: its outcome is unknown
+	// {done ordered Weaving} <nil>
+}

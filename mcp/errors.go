@@ -12,6 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/oauth2"
+
+	"github.com/heddlehq/heddle/harness"
 )
 
 // ErrLogin is wrapped by errors of a server that wants somebody to log in.
@@ -36,6 +38,9 @@ func (e *ConnError) Error() string {
 	}
 	return fmt.Sprintf("mcp server %q cannot be reached: %s; nothing was run", e.Server, e.Reason)
 }
+
+// Is says that the outcome of what was sent is unknown.
+func (e *ConnError) Is(target error) bool { return e.Sent && target == harness.ErrUnknown }
 
 // Unwrap returns the cause.
 func (e *ConnError) Unwrap() error { return e.Err }
