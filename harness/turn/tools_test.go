@@ -179,7 +179,7 @@ func TestLeftBehindTool(t *testing.T) {
 	close(late)
 	left.Wait()
 	w.ask("U1", "go")
-	if got := trace(w.records()); got != "heard rendered said did:failed rendered said did:done rendered said settled:answered heard rendered said settled:answered" {
+	if got := trace(w.records()); got != "heard rendered said did:unknown rendered said did:done rendered said settled:answered heard rendered said settled:answered" {
 		t.Errorf("the log is %s", got)
 	}
 	if _, open := w.boxes.counts(); open != 0 || opened.Load() != "<nil>" {
