@@ -84,8 +84,9 @@ type Event struct {
 	Outcome      string          `json:"outcome"`
 	Reason       string          `json:"reason"`
 	Answer       string          `json:"answer"`
-	Value        json.RawMessage `json:"value"` // the structured result
-	Cost         float64         `json:"cost"`  // US dollars
+	Value        json.RawMessage `json:"value"`   // the answer in the form that was wanted
+	GaveUp       string          `json:"gave_up"` // why there is none
+	Cost         float64         `json:"cost"`    // US dollars
 	Usage        json.RawMessage `json:"usage"`
 }
 

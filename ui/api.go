@@ -29,8 +29,8 @@ type Options struct {
 	Agents []string                                                          // with whom conversations can be started
 	Tokens []string                                                          // any of them opens, so that they can be changed; without one nobody is let in
 	Files  func(ctx context.Context, id state.ID) (map[string][]byte, error) // what its sandboxes stored when a step last ended, by path: "virtual/notes.txt"
-	// Fits says what is wrong with the data that an event brings to an agent, the
-	// first event of its conversation or a later one, or nil.
+	// Fits says what is wrong with the data and the wanted answer of an event, the
+	// first of a conversation of the agent or a later one, or nil.
 	Fits   func(agent string, e chat.Event, first bool) error
 	Logger *slog.Logger
 }

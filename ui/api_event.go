@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,14 +18,16 @@ const mostWait = time.Minute
 
 // An eventView is what became of an event.
 type eventView struct {
-	Status       string   `json:"status"` // "ignored", "waiting" in the inbox, "running", "settled"
-	Conversation state.ID `json:"conversation,omitempty"`
-	Turn         string   `json:"turn,omitempty"`    // that took it
-	Outcome      string   `json:"outcome,omitempty"` // of the turn; "passed" or "noted" if it led to none
-	Reason       string   `json:"reason,omitempty"`
-	Answer       string   `json:"answer,omitempty"` // the model's last words
-	Cost         float64  `json:"cost"`             // of the turn, US dollars
-	Usage        any      `json:"usage,omitempty"`
+	Status       string          `json:"status"` // "ignored", "waiting" in the inbox, "running", "settled"
+	Conversation state.ID        `json:"conversation,omitempty"`
+	Turn         string          `json:"turn,omitempty"`    // that took it
+	Outcome      string          `json:"outcome,omitempty"` // of the turn; "passed" or "noted" if it led to none
+	Reason       string          `json:"reason,omitempty"`
+	Answer       string          `json:"answer,omitempty"`  // the model's last words
+	Value        json.RawMessage `json:"value,omitempty"`   // the answer in the form that was wanted
+	GaveUp       string          `json:"gave_up,omitempty"` // why there is none
+	Cost         float64         `json:"cost"`              // of the turn, US dollars
+	Usage        any             `json:"usage,omitempty"`
 }
 
 // event tells what became of an event, and waits for its end if asked to.
@@ -94,7 +97,7 @@ func (f *following) follow(v state.View) (found bool, err error) {
 
 func (f *following) record(r state.Record) error {
 	switch r.Kind {
-	case "heard", "passed", "said", "settled":
+	case "heard", "passed", "said", "resulted", "settled":
 	default:
 		return nil
 	}
@@ -119,8 +122,13 @@ func (f *following) record(r state.Record) error {
 		if b.Turn == v.Turn && v.Status == "running" {
 			v.Answer = words(b)
 		}
+	case record.Resulted:
+		if b.Turn == v.Turn && v.Status == "running" {
+			v.GaveUp = b.GaveUp
+		}
 	case record.Settled:
 		if b.Turn == v.Turn && v.Status == "running" {
+			v.Value = b.Value
 			v.Status, v.Outcome, v.Reason, v.Cost, v.Usage = "settled", string(b.Outcome), b.Reason, b.Cost, b.Usage
 		}
 	}

@@ -172,6 +172,31 @@ func TestDataThatDoesNotFit(t *testing.T) {
 	w.want(202, "POST", at+"a/messages", `{"text":"and","data":[1]}`)
 }
 
+// An answer that must have a form comes as a value; a schema that cannot be used
+// is refused before anything is stored.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, schema := range []string{`{"type":7}`, `{"$ref":"#/nowhere"}`, `[1]`} {
+		if v := w.want(400, "POST", at+"a/messages", `{"text":"x","result":`+schema+`}`); code(v) != "bad_request" {
+			t.Errorf("%s: %v", schema, v)
+		}
+	}
+	w.want(404, "GET", at+"a", nil)
+	w.work()
+	ask := func(key string, calls scripted.Step) obj {
+		w.plays(calls)
+		w.want(202, "POST", at+"a/messages", `{"text":"how many?","result":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},"key":"`+key+`"}`)
+		return w.want(200, "GET", "/api/v1/events/api/api:"+key+"?wait=20s", nil)
+	}
+	if s := ask("k1", scripted.Call("finish", `{"n":7}`)); s["outcome"] != "answered" || !cmp.Equal(s["value"], any(obj{"n": 7.0})) {
+		t.Errorf("%v", s)
+	}
+	if s := ask("k2", scripted.Call("give_up", `{"reason":"nobody knows"}`)); s["value"] != nil || s["gave_up"] != "nobody knows" {
+		t.Errorf("%v", s)
+	}
+}
+
 // What may be asked for by name says how; what may not, that it is not there.
 func TestProblems(t *testing.T) {
 	t.Parallel()
