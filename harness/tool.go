@@ -20,19 +20,20 @@ const DefaultTimeout = 5 * time.Minute
 
 // A Tool is something the model may invoke.
 type Tool struct {
-	Name     string
-	Doc      string
-	Schema   json.RawMessage // of the arguments
-	run      func(context.Context, *Call, json.RawMessage) (string, error)
-	timeout  time.Duration
-	group    string // calls of one group run one after the other; "" for none
-	retries  int
-	quiet    bool
-	durable  bool
-	asks     bool
-	deferred bool
-	probe    Probe // nil if nobody can look what became of a call
-	err      error
+	Name          string
+	Doc           string
+	Schema        json.RawMessage // of the arguments
+	run           func(context.Context, *Call, json.RawMessage) (string, error)
+	timeout       time.Duration
+	group         string // calls of one group run one after the other; "" for none
+	retries       int
+	quiet         bool
+	durable       bool
+	asks          bool
+	interruptible bool // calls end when a message steers
+	deferred      bool
+	probe         Probe // nil if nobody can look what became of a call
+	err           error
 }
 
 // ErrArgs is wrapped by what Run fails with for arguments that do not fit the schema.
@@ -99,6 +100,13 @@ func (t Tool) Deferred() Tool { t.deferred = true; return t }
 func (t Tool) definition() model.Tool {
 	return model.Tool{Name: t.Name, Doc: t.Doc, Schema: t.Schema}
 }
+
+// Interruptible says that a call may be stopped in the middle without harm, such
+// as a search or a wait: a message that steers does so.
+func (t Tool) Interruptible() Tool { t.interruptible = true; return t }
+
+// IsInterruptible says whether a call may be stopped in the middle without harm.
+func (t Tool) IsInterruptible() bool { return t.interruptible }
 
 // Group names the tools whose calls run one after the other with those of this
 // one, "" for none.

@@ -182,6 +182,12 @@ func summary(b record.Body) string {
 		return "notified   " + strings.Join(b.Hooks, " ")
 	case record.Folded:
 		return fmt.Sprintf("folded     %d messages by %s (%s, %d to %d tokens): %s", b.Drop, b.Asked, b.Why, b.Before, b.After, b.Summary)
+	case record.Controlled:
+		return fmt.Sprintf("controlled %s: %s %s", b.Author.ID, b.Topic, b.Text)
+	case record.Rested:
+		return "rested     " + b.Why
+	case record.Resumed:
+		return fmt.Sprintf("resumed    attempt %d", b.Attempt)
 	case record.Child:
 		return "task " + b.Task[len(b.Task)-1] + "  " + summary(b.Body)
 	case record.Forked:

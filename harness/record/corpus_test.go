@@ -92,6 +92,11 @@ func corpusLog(t *testing.T, name string) []state.Record {
 // is missing is written, none is replaced.
 func checkPresent(t *testing.T, golden string, f *record.Fold) {
 	t.Helper()
+	if f.Turn != nil {
+		for _, task := range f.Turn.Tasks {
+			task.Work = record.Work{} // newer than some of the logs
+		}
+	}
 	got, err := json.MarshalIndent(present{f.Messages, f.State, f.Voices, f.Turn, f.Turns, f.Usage, f.Cost}, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,13 @@ type Fold struct {
 	Cited map[string]string `json:"cited,omitempty"`
 	// Version is of the code that made the last manifest.
 	Version string `json:"version,omitempty"`
+
+	Mode    Mode        `json:"mode,omitempty"`
+	Allowed int         `json:"allowed,omitempty"` // steps, while stepping
+	Policy  chat.Policy `json:"policy,omitempty"`  // of this conversation, "" for its route's
+	Ahead   []int64     `json:"ahead,omitempty"`   // places of events in the inbox that were obeyed before their turn
+	Crashes int         `json:"crashes,omitempty"` // attempts in a row that left nothing in the log
+	Work    Work        `json:"work,omitzero"`
 }
 
 // A Voice is an author and the weakest role that was seen of them.
@@ -106,6 +113,9 @@ func (f *Fold) Append(r state.Record, b Body) {
 // Apply adds the next entry without its record: the chain stays.
 func (f *Fold) Apply(b Body) {
 	f.Seq++
+	if _, ok := b.(Resumed); !ok {
+		f.Crashes = 0
+	}
 	switch b := b.(type) {
 	case Heard:
 		f.heard(b)
@@ -113,10 +123,12 @@ func (f *Fold) Apply(b Body) {
 		f.asked(b)
 	case Probed:
 		f.probed(b)
-	case Passed, Data, Dispatched:
+	case Data, Dispatched:
 	case Forked:
 		f.Parent = &b
 		f.Due = nil // the original runs its callbacks
+	case Passed, Controlled, Rested, Resumed:
+		f.steered(b)
 	case Retried:
 		f.spend(b.Usage, b.Cost)
 	case Rendered:
@@ -164,10 +176,13 @@ func (f *Fold) Apply(b Body) {
 		}
 	case Settled:
 		f.catchUp(true)
+		if b.Outcome == Aborted {
+			f.say(model.User, model.Part{Kind: model.Text, Text: Notice(aborted[b.Reason])})
+		}
 		if b.Due != "" && f.Turn != nil {
 			f.Due = &Due{Settled: b, Event: f.Turn.Event, Hops: f.Turn.Hops}
 		}
-		f.Turn = nil
+		f.Turn, f.Work = nil, Work{}
 		f.Turns++
 		if b.Answer != "" {
 			f.Ended = &b
@@ -201,6 +216,7 @@ func (f *Fold) Task(call string) *Fold {
 // it cost, this conversation paid.
 func (f *Fold) Spend(b Body) {
 	f.Seq++
+	f.Crashes = 0
 	for {
 		c, ok := b.(Child)
 		if !ok {
@@ -275,9 +291,12 @@ func (f *Fold) hearNow(b Heard) {
 		f.Initial = b.Event.Data
 	}
 	if f.Turn == nil && b.Turn != "" {
-		f.Turn = &Turn{ID: b.Turn}
+		f.Turn, f.Work = &Turn{ID: b.Turn}, Work{}
+		if f.Mode == Stepping {
+			f.Allowed = 1
+		}
 	}
-	if f.Turn != nil {
+	if f.Turn != nil && b.Turn != "" {
 		f.Turn.Event, f.Turn.Result = b.Event, nil // what was said since changes it
 		f.Turn.Hops = max(f.Turn.Hops, Hops(b.Event))
 		if b.Event.Want != nil {
@@ -306,12 +325,16 @@ func (f *Fold) hear(v Voice) {
 func (f *Fold) said(b Said) {
 	f.spend(b.Usage, b.Cost)
 	f.Warm = b.Usage.Cached+b.Usage.CacheWrite > 0
+	f.Allowed = max(f.Allowed-1, 0)
 	if f.Turn != nil {
 		f.Turn.Step = b.Step
 		f.Turn.Calls = nil
 		for _, p := range b.Parts {
 			if p.Kind == model.Call {
 				f.Turn.Calls = append(f.Turn.Calls, p)
+			}
+			if p.Kind == model.Text && strings.TrimSpace(p.Text) != "" {
+				f.Work.Text = p.Text
 			}
 		}
 	}
@@ -379,7 +402,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 12
+const checkpointVersion = 13
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

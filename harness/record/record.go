@@ -30,6 +30,7 @@ type Passed struct {
 	Event  string      `json:"event"` // its id
 	Author chat.Author `json:"author"`
 	Reason string      `json:"reason"`
+	Entry  int64       `json:"entry,omitempty"` // of one that was obeyed before its turn came: its place in the inbox
 }
 
 // Rendered is the manifest of a step, stored before anything is run with it.
@@ -125,10 +126,11 @@ type End string
 
 // The ends.
 const (
-	Done    End = "done"
-	Failed  End = "failed"  // the tool returned an error
-	Refused End = "refused" // not in the manifest or bad arguments: nothing ran
-	Unknown End = "unknown" // a crash or a lost reply: it may have run
+	Done     End = "done"
+	Failed   End = "failed"   // the tool returned an error
+	Refused  End = "refused"  // not in the manifest or bad arguments: nothing ran
+	Unknown  End = "unknown"  // a crash, a stop or a lost reply: it may have run
+	Canceled End = "canceled" // a tool that may be interrupted was
 )
 
 // NeedsHuman is the end of a call whose outcome a probe could not find out
@@ -264,8 +266,21 @@ const (
 	Answered Outcome = "answered"
 	Declined Outcome = "declined" // the model refused
 	Broken   Outcome = "failed"
-	Parked   Outcome = "parked" // it crashed too often
+	Parked   Outcome = "parked"  // it crashed too often
+	Aborted  Outcome = "aborted" // by people: for one of the reasons below
 )
+
+// Why a turn was aborted.
+const (
+	Stopped  = "stopped"
+	Replaced = "replaced"
+)
+
+// aborted is what the model is told.
+var aborted = map[string]string{
+	Stopped:  "The people here stopped you before you were done. Do not go on with it unless you are asked to.",
+	Replaced: "You were stopped before you were done, because the next message takes the place of what you were asked.",
+}
 
 func (Heard) kind() string      { return "heard" }
 func (Passed) kind() string     { return "passed" }
@@ -299,7 +314,7 @@ func Shown(b Body) bool {
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Controlled, Rested, Resumed, Settled:
 	}
 	return false
 }
@@ -378,6 +393,12 @@ func Decode(r state.Record) (Body, error) {
 		return decodeChild(r)
 	case "forked":
 		return decode[Forked](r)
+	case "controlled":
+		return decode[Controlled](r)
+	case "rested":
+		return decode[Rested](r)
+	case "resumed":
+		return decode[Resumed](r)
 	case "settled":
 		return decode[Settled](r)
 	}

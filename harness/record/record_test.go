@@ -73,6 +73,7 @@ func bodies() []record.Body {
 		record.Notified{Turn: "t1", Hooks: []string{"close"}},
 		record.Forked{From: "c0", Seq: 17},
 		record.Passed{Event: "E3", Author: chat.Author{ID: "U3"}, Reason: "role below talk"},
+		record.Controlled{Event: "E6", Author: ann, Topic: chat.SetPolicy, Text: "queue"},
 		record.Heard{Event: chat.Event{ID: "E4", Kind: chat.Edited, Ref: "1", Author: ann, Text: "is 2 < 1?"}, Role: chat.Member},
 		record.Heard{Turn: "t2", Event: chat.Event{ID: "E5", Kind: chat.Message, Author: ann, Text: "again"}, Role: chat.Admin},
 		record.Rendered{Turn: "t2", Step: 1, Trust: chat.Outsider, Now: when, Digest: "d2", Loads: []string{"look"}},
@@ -80,6 +81,11 @@ func bodies() []record.Body {
 		child(record.Heard{Turn: "t2/call_3", Event: chat.Event{ID: "E5/call_3", Kind: chat.Notice, Text: "do it"}, Role: chat.Member}),
 		record.Asked{Turn: "t2", Step: 1, Call: "call_3", Name: "nap", Until: when},
 		record.Probed{Turn: "t2", Step: 1, Call: "call_3", Tool: "act", Try: 1, Found: "running"},
+		record.Controlled{Turn: "t2", Event: "E7", Author: ann, Topic: chat.Pause, Ahead: 7},
+		record.Rested{Turn: "t2", Why: "held", At: when},
+		record.Passed{Event: "E7", Author: ann, Reason: "obeyed", Entry: 7},
+		record.Controlled{Turn: "t2", Event: "E8", Author: ann, Topic: chat.Step},
+		record.Resumed{Turn: "t2", Attempt: 2, At: when},
 		child(record.Said{Turn: "t2/call_3", Step: 1, Stop: model.StopEnd, Parts: []model.Part{{Kind: model.Text, Text: "Done."}}, Usage: model.Usage{In: 2}, Cost: 0.5}),
 	}
 }

@@ -32,6 +32,9 @@ func (f *Fold) Offered() []model.Tool {
 // cache: definitions stand before all messages, which would be paid in full.
 func (f *Fold) rendered(b Rendered) {
 	f.Digest = b.Digest
+	if f.Turn != nil {
+		f.Work.Time, f.Work.Mark = f.Work.Spent(b.Now), b.Now
+	}
 	if b.View != nil {
 		before, gone := f.Offered(), f.Gone
 		warm := f.Warm && b.View.Model == f.View.Model // another model has a cache of its own

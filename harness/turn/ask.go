@@ -49,14 +49,11 @@ func (r *run) asked(n int, j *job) *harness.Wait {
 	return j.wait
 }
 
-// wake takes what came while calls wait, which may be what they wait for.
-func (r *run) wake(take func()) {
-	if !r.hasOpen() || r.lease.Attempt > 1 {
-		return
-	}
-	take()
+// expire ends the waits whose time is over. An answer that came in time may be
+// in the inbox, as long as somebody's role is not known.
+func (r *run) expire() {
 	if r.waiting {
-		return // an answer that came in time may be in the inbox
+		return
 	}
 	for _, w := range r.f.Waits() {
 		if !w.Until.IsZero() && !r.Clock().Before(w.Until) {
@@ -67,20 +64,22 @@ func (r *run) wake(take func()) {
 
 // replied takes a message as the answer to the open question, if it is one.
 func (r *run) replied(e state.Entry, role chat.Role) {
-	switch e.Event.Kind {
-	case chat.Mention, chat.Message, chat.Command:
-	case chat.Edited, chat.Deleted, chat.Reacted, chat.Action, chat.Notice, chat.Control:
-		return
-	}
-	if e.Quiet || e.Event.Author.ID == "" {
-		return
-	}
 	for _, w := range r.f.Waits() {
-		if w.Question != "" && role >= w.Who && (w.Until.IsZero() || e.At.Before(w.Until)) {
+		if answers(w, e, role) && r.f.Mode != record.Paused {
 			r.reply(w, harness.Reply{Text: e.Event.Text, Author: e.Event.Author, Role: role, At: e.At.UTC()})
 			return
 		}
 	}
+}
+
+// answers says whether a message answers what a call waits for.
+func answers(w record.Waiting, e state.Entry, role chat.Role) bool {
+	switch e.Event.Kind {
+	case chat.Mention, chat.Message, chat.Command:
+		return !e.Quiet && e.Event.Author.ID != "" && w.Question != "" && role >= w.Who && (w.Until.IsZero() || e.At.Before(w.Until))
+	case chat.Edited, chat.Deleted, chat.Reacted, chat.Action, chat.Notice, chat.Control:
+	}
+	return false
 }
 
 func (r *run) reply(w record.Waiting, a harness.Reply) {

@@ -183,6 +183,9 @@ func (s scenario) play(t testing.TB, dies func(int) bool) (*world, *runs) {
 			ctx := r.life.born()
 			l, err := w.store.Claim(ctx, "test", time.Minute)
 			if errors.Is(err, state.ErrNone) {
+				if s.more != nil && s.more(w) {
+					continue
+				}
 				break
 			}
 			if err == nil {
@@ -309,6 +312,13 @@ func TestRandomCrashes(t *testing.T) {
 				r := rand.New(rand.NewPCG(102, uint64(seed)))
 				name := names[seed/parts%len(names)]
 				s := scenarios[name]
+				setup := s.setup
+				s.setup = func(w *world, r *runs) {
+					w.opts.Limits.Crashes, w.opts.Limits.Attempts = 100, 100 // bad luck is no poison
+					if setup != nil {
+						setup(w, r)
+					}
+				}
 				s.in(t, func(int) bool { return r.IntN(10) == 0 }, func(t *testing.T, w *world, ran *runs) {
 					when := fmt.Sprintf("%s, seed %d", name, seed)
 					turns := checkLog(t, when, s, w, ran)

@@ -30,6 +30,7 @@ type Options struct {
 	Sandboxes map[string]sandbox.Provider
 	Role      func(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) // now; with an error Outsider
 	Talk      chat.Role                                                                  // least role that is answered
+	Busy      func(chat.Event) chat.Policy                                               // for an event that comes while a turn is open; nil: all join
 	Compose   func(t chat.Thread, markdown string) []string                              // texts of the posts, see channels.Sender
 	Clock     func() time.Time
 	Logger    *slog.Logger
@@ -40,9 +41,14 @@ type Options struct {
 // Limits bound a turn. Zero fields get the default.
 type Limits struct {
 	Steps    int           // model calls of one turn, 50
+	Time     time.Duration // of work on one turn, without its rests, 1 hour
+	Tokens   int           // read and written for one turn and its tasks; none for 0
+	Turn     float64       // US dollars for one turn and its tasks; no limit for 0
+	Total    float64       // US dollars for one conversation; no limit for 0
 	Tries    int           // of one model call, 5
 	Wait     time.Duration // longest wait before a model call is tried again, 2 minutes
 	Attempts int           // claims of one turn before it is parked, 10
+	Crashes  int           // attempts in a row that got no further before it is parked, 3
 	Cache    int           // bytes of conversations kept in memory, 32 MiB
 }
 
@@ -55,9 +61,13 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Steps, 50)
 	set(&l.Tries, 5)
 	set(&l.Attempts, 10)
+	set(&l.Crashes, 3)
 	set(&l.Cache, 32<<20)
 	if l.Wait == 0 {
 		l.Wait = 2 * time.Minute
+	}
+	if l.Time == 0 {
+		l.Time = time.Hour
 	}
 	return l
 }
@@ -132,8 +142,10 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 	if err != nil {
 		return err
 	}
+	soft, yield := context.WithCancel(soft)
+	defer yield()
 	r := &run{
-		Engine: e, soft: soft, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries, memo: &sync.Mutex{},
+		Engine: e, soft: soft, yield: yield, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries, memo: &sync.Mutex{},
 		boxes: &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
 		log:   e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
@@ -184,6 +196,8 @@ type run struct {
 	*Engine
 	task    *task           // what it works on, nil for the conversation's own turn
 	soft    context.Context // ends when the run should stop at the next step boundary
+	yield   func()          // ends soft
+	gentle  context.Context // of calls that may be interrupted, nil for those of a task
 	lease   state.Lease
 	conv    state.Conversation
 	f       *record.Fold
@@ -193,6 +207,8 @@ type run struct {
 	err     error         // of encoding, reported by the next commit
 	waiting bool          // an event in the inbox waits for its author's role
 	asking  bool          // a call has asked the thread something; guarded by memo
+	roles   sync.Map      // of the authors of entries, by Seq
+	late    bool          // the turn has been worked on for too long
 	boxes   *boxes
 	// manifest is that of the last step, nil before the first.
 	manifest *harness.Manifest
@@ -208,22 +224,30 @@ func (r *run) turn(ctx context.Context) error {
 	if r.f.Due != nil {
 		return r.after(ctx)
 	}
-	parked := r.lease.Attempt > r.Limits.Attempts
-	r.wake(func() { r.take(ctx) })
-	if done, err := r.repair(ctx, parked); done || err != nil {
+	parked, err := r.attempted(ctx)
+	if err != nil {
+		return err
+	}
+	if !parked && r.hasOpen() && (r.lease.Attempt == 1 || r.urgent(ctx)) {
+		if done, err := r.boundary(ctx); done || err != nil {
+			return err
+		}
+		r.expire()
+	}
+	if done, err := r.watched(ctx, func(ctx context.Context) (bool, error) { return r.repair(ctx, parked) }); done || err != nil {
 		return err
 	}
 	if !parked || r.f.Turn == nil {
-		r.take(ctx)
-	}
-	if r.f.Turn == nil {
-		return r.release(ctx, time.Time{})
+		if done, err := r.boundary(ctx); done || err != nil {
+			return err
+		}
 	}
 	if parked {
 		return r.settle(ctx, record.Parked, "crashed too often", lineBroken)
 	}
+	r.goOn()
 	for {
-		done, err := r.step(ctx)
+		done, err := r.watched(ctx, r.step)
 		if done || err != nil {
 			return err
 		}
@@ -235,8 +259,16 @@ func (r *run) turn(ctx context.Context) error {
 			return fmt.Errorf("load: %w", err)
 		}
 		r.entries = v.Inbox
-		r.take(ctx)
+		if done, err := r.boundary(ctx); done || err != nil {
+			return err
+		}
 	}
+}
+
+// urgent says whether the inbox has to be taken before open calls are run again.
+func (r *run) urgent(ctx context.Context) bool {
+	p := r.intake(ctx, r.present(), r.entries)
+	return p.end != "" || p.yields || r.f.Held()
 }
 
 // add appends an entry to the next commit and to the fold. The fold gets it as
@@ -258,6 +290,10 @@ func (r *run) add(b record.Body) {
 	}
 }
 
+// commitTime bounds a commit, also that of who was stopped meanwhile: whether
+// it was made must be known.
+const commitTime = 10 * time.Second
+
 // commit makes true what was added since the last commit.
 func (r *run) commit(ctx context.Context) error {
 	if r.task != nil {
@@ -278,6 +314,8 @@ func (r *run) commitHeld(ctx context.Context) error {
 	for _, rec := range r.batch.Records {
 		r.cached.bytes += len(rec.Data)
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	defer cancel()
 	l, err := r.Log.Commit(ctx, r.lease, r.batch)
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)

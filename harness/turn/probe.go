@@ -111,6 +111,9 @@ func (r *run) note(ctx context.Context, b record.Body) error {
 // noteHeld is note for who holds memo. If it fails, so does the next commit: the
 // call must not end as failed.
 func (r *run) noteHeld(ctx context.Context, b record.Body) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	r.add(b)
 	err := r.commitHeld(ctx)
 	if err != nil {

@@ -141,55 +141,6 @@ func TestStateGuardsAnEffect(t *testing.T) {
 	}
 }
 
-// A turn that crashes too often is given up where people see it. What came
-// meanwhile has its own turn.
-func TestCrashLoopIsParked(t *testing.T) {
-	t.Parallel()
-	step := lastSays(map[string]scripted.Step{"boom": call("look"), "and me": scripted.Say("fine")})
-	w := worldOf(t, plain(act("look", func(context.Context, *harness.Call) (string, error) { return "", nil })), scripted.Play(step, 0))
-	m := &mortal{Log: w.store, dies: func(n int) fate { return min(fate(n-1), before) }} // all but the first
-	w.log = m
-	w.restart()
-	w.say("U1", "boom")
-	for range 10 {
-		if err := w.try(); !errors.Is(err, errDied) {
-			t.Fatal(err)
-		}
-		w.store.Expire()
-		w.restart()
-	}
-	m.dies = never
-	w.say("U2", "and me")
-	w.run()
-	if got := trace(w.records()); got != "heard rendered said did:unknown settled:parked heard rendered said settled:answered" {
-		t.Errorf("the log is %s", got)
-	}
-	if d := cmp.Diff([]string{lineBroken, "fine"}, w.posts()); d != "" {
-		t.Errorf("posts (-want +got):\n%s", d)
-	}
-}
-
-// A turn that crashes before its first commit is parked as well.
-func TestCrashLoopBeforeTheFirstCommit(t *testing.T) {
-	t.Parallel()
-	w := worldOf(t, plain(), scripted.Play(scripted.Say("never"), 0))
-	m := &mortal{Log: w.store, dies: func(int) fate { return before }}
-	w.log = m
-	w.restart()
-	w.say("U1", "boom")
-	for range 10 {
-		if err := w.try(); !errors.Is(err, errDied) {
-			t.Fatal(err)
-		}
-		w.store.Expire()
-	}
-	m.dies = never
-	w.run()
-	if got := trace(w.records()); got != "heard settled:parked" || len(w.posts()) != 1 {
-		t.Errorf("the log is %s, posts %v", got, w.posts())
-	}
-}
-
 // A soft stop gives the lease back at the next step boundary; the turn goes on
 // elsewhere, at once and as its first attempt.
 func TestSoftStopReleasesAtTheStep(t *testing.T) {

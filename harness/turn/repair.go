@@ -46,6 +46,9 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 	if len(again) == 0 {
 		return false, nil
 	}
+	if r.task == nil {
+		r.goOn()
+	}
 	// The memos of the calls are commits of their own.
 	if err := r.commit(ctx); err != nil {
 		return false, err
@@ -64,8 +67,15 @@ func (r *run) begun(call string) bool {
 // the turn is settled, or calls stay open that wait.
 func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot, calls []model.Part, again bool) (done bool, err error) {
 	panicked, wait := r.work(ctx, n, m, snap, calls, again)
-	if ctx.Err() != nil {
-		return false, context.Cause(ctx)
+	stopped := context.Cause(ctx)
+	if stopped != nil {
+		if r.task != nil || !stopping(stopped) {
+			return false, stopped
+		}
+		// What ended before the stop is true, and so are its files.
+		var cancel func()
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+		defer cancel()
 	}
 	if wait = sooner(wait, r.waits()); wait == nil {
 		r.guide(ctx, n, m.Sandbox)
@@ -83,6 +93,8 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 			return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
 		}
 		return true, r.askHuman(ctx)
+	case stopped != nil:
+		return false, stopped
 	case wait != nil:
 		return true, r.suspend(ctx, wait.Until)
 	case r.f.Turn.Unclear != "":
@@ -99,6 +111,7 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 // for never, or when something is heard.
 func (r *run) suspend(ctx context.Context, until time.Time) error {
 	if r.task == nil {
+		r.rest("waiting")
 		return r.release(ctx, until)
 	}
 	if err := r.commit(ctx); err != nil {

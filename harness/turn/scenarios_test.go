@@ -22,6 +22,7 @@ type scenario struct {
 	model func(*runs) scripted.Step
 	says  []string
 	setup func(*world, *runs)
+	more  func(*world) bool                            // has something happen when nothing is ready, if it says so
 	check func(t testing.TB, w *world, f *record.Fold) // holds at every end
 }
 

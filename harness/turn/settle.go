@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -39,6 +40,9 @@ const maxPosts = 20
 
 // posts are the texts of an answer's posts; the last says what was left out.
 func (r *run) posts(markdown string) []string {
+	if markdown == "" {
+		return nil
+	}
 	texts := r.Compose(r.conv.Thread, markdown)
 	if n := len(texts); n > maxPosts {
 		rest := fmt.Sprintf("(the answer was longer than %d messages; the last %d of its %d were left out)", maxPosts, n-maxPosts+1, n)
@@ -51,6 +55,9 @@ func (r *run) posts(markdown string) []string {
 func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
 	if r.task != nil {
 		return r.report(ctx, o, reason, markdown)
+	}
+	if err := r.dropRest(ctx, o); err != nil {
+		return err
 	}
 	t := *r.f.Turn
 	posts := r.posts(markdown)
@@ -66,7 +73,7 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 	}
 	end := func() error { return r.release(ctx, time.Time{}) }
 	if r.settles(ctx) {
-		s.Due = markdown
+		s.Due = cmp.Or(markdown, reason) // a turn that was replaced says nothing
 		end = func() error { return r.commit(ctx) }
 	}
 	r.add(s)

@@ -23,20 +23,21 @@ const (
 	lineLong     = "This conversation has become too long for my model. Please start a new thread."
 	lineSettings = "I cannot answer because something in my settings is wrong. Whoever runs me finds the reason in the log."
 	lineBroken   = "Something went wrong on my side, so I cannot answer this. It has been logged."
-	lineSteps    = "I stopped because this took too many steps. Please ask for a smaller part of it."
 	lineEmpty    = "My model gave an empty answer. Please try again or say it differently."
 	lineDeclined = "My model declined to answer this."
 	lineRole     = "I cannot look up who you are right now, so I do not answer. Please try again in a minute."
 	lineRejected = "I stopped because my model kept calling tools in ways that cannot work. Please try again or say it differently."
 	lineResult   = "My model did not put its answer into the form that was asked for, so there is none."
+	lineStopped  = "Stopped."
+	lineDropped  = "I am still busy with an earlier message. What came meanwhile was not taken: please say it again when I have answered."
 	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
 )
 
 // step is one render, one model call and its tools. It says whether the turn is settled.
 func (r *run) step(ctx context.Context) (settled bool, err error) {
 	n := r.f.Turn.Step + 1
-	if n > r.Limits.Steps {
-		return true, r.settle(ctx, record.Broken, "too many steps", lineSteps)
+	if reason, line := r.spent(n); reason != "" {
+		return true, r.settle(ctx, record.Broken, reason, line)
 	}
 	agent := r.agent()
 	if agent == nil {
@@ -74,6 +75,12 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		return r.failed(ctx, err)
 	}
 	calls := r.said(n, &m, choice, resp, took)
+	if ctx.Err() != nil { // what was said is kept, but nothing comes of it
+		for _, p := range calls {
+			r.did(p, n, record.Refused, lineNotBegun, 0)
+		}
+		return false, context.Cause(ctx)
+	}
 	if done, err := r.afterModel(ctx, n, &m, snap, asResponse(choice, resp)); done || err != nil {
 		return done, err
 	}

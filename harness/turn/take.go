@@ -10,45 +10,46 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// take moves the inbox into the turn, opening one for the first event that
-// asks for an answer. Who is not answered is passed over, and the text with it.
-// An event whose author cannot be looked up waits, and what came after it too.
-func (r *run) take(ctx context.Context) {
-	entries := r.entries
-	r.entries, r.waiting = nil, false
-	roles := make([]chat.Role, len(entries))
-	known := make([]bool, len(entries))
-	turn := ""
-	if r.f.Turn != nil {
-		turn = r.f.Turn.ID
-	}
-	for i, e := range entries {
-		roles[i], known[i] = r.role(ctx, e.Event)
-		if !known[i] && !r.answered(e.Event, roles[i]) && r.Clock().Sub(e.At) < roleFor {
-			r.waiting = true
-			entries = entries[:i]
-			break
-		}
-		if turn == "" && !e.Quiet && r.answered(e.Event, roles[i]) {
-			turn = state.TurnID(r.conv.ID, e.Seq)
-		}
-	}
-	if len(entries) == 0 {
-		return
-	}
-	for i, e := range entries {
-		switch {
-		case r.answered(e.Event, roles[i]):
-			r.add(record.Heard{Turn: turn, Event: e.Event, Role: roles[i]})
-			r.replied(e, roles[i])
-		case known[i]:
-			r.pass(e, "role below talk")
-		default:
-			r.pass(e, "role not known")
-			r.refuse(e)
+// take does with the inbox what the intake says and tells why the open turn ends
+// then, "" if it does not. Who is not answered is passed over, and the text
+// with it.
+func (r *run) take(ctx context.Context) (end string) {
+	p := r.intake(ctx, r.present(), r.entries)
+	r.entries, r.waiting = nil, p.waits
+	r.apply(p)
+	return p.end
+}
+
+func (r *run) apply(p intake) {
+	for _, a := range p.moves {
+		switch a.do {
+		case hear:
+			r.add(record.Heard{Turn: a.turn, Event: a.Event, Role: a.role})
+			r.replied(a.Entry, a.role)
+		case dont:
+			r.pass(a.Entry, "role below talk")
+		case low:
+			r.pass(a.Entry, "role below maintainer")
+		case nonsense:
+			r.pass(a.Entry, "no such command")
+		case unsure:
+			r.pass(a.Entry, "role not known")
+			r.tell(a.Entry, lineRole)
+		case drop:
+			r.pass(a.Entry, "busy")
+		case abandon:
+			r.pass(a.Entry, "aborted")
+		case stop, obey:
+			r.obey(a)
+		case obeyed:
+			r.add(record.Passed{Event: a.Event.ID, Author: a.Event.Author, Reason: "obeyed", Entry: a.Seq})
+		case await, replace:
 		}
 	}
-	r.batch.Taken = entries[len(entries)-1].Seq
+	r.batch.Taken = max(r.batch.Taken, p.taken)
+	if p.told.Seq > 0 {
+		r.tell(p.told, p.line)
+	}
 }
 
 // A role that cannot be looked up is asked for again after roleWait, until the
@@ -64,25 +65,49 @@ func (r *run) pass(e state.Entry, reason string) {
 	r.log.Info("event passed over", "event", e.Event.ID, "author", e.Event.Author.ID, "reason", reason)
 }
 
+// obey notes that an event was obeyed. What follows from it is the intake's and
+// the fold's.
+func (r *run) obey(a move) {
+	c := record.Controlled{Event: a.Event.ID, Author: a.Event.Author, Topic: a.Event.Topic, Text: a.Event.Text}
+	if a.do == stop {
+		c.Topic, c.Text = chat.Abort, ""
+	}
+	if r.f.Turn != nil {
+		c.Turn = r.f.Turn.ID
+	}
+	if a.ahead {
+		c.Ahead = a.Seq
+	}
+	r.add(c)
+	r.log.Info("event obeyed", "event", a.Event.ID, "author", a.Event.Author.ID, "topic", c.Topic)
+}
+
 // role is what the author is now, and whether that is known; if not, they are
-// an outsider. Machines without identity are outsiders.
-func (r *run) role(ctx context.Context, e chat.Event) (chat.Role, bool) {
-	if e.Author.ID == "" {
+// an outsider. Machines without identity are outsiders. What was known once of
+// an entry holds for the run.
+func (r *run) role(ctx context.Context, e state.Entry) (chat.Role, bool) {
+	if e.Event.Author.ID == "" {
 		return chat.Outsider, true
 	}
-	if e.Author.Account == chat.ConversationAccount {
-		return carried(e), true
+	if e.Event.Author.Account == chat.ConversationAccount {
+		return carried(e.Event), true
 	}
-	role, err := r.Role(ctx, r.conv.Thread, e.Author)
+	if role, ok := r.roles.Load(e.Seq); ok {
+		return role.(chat.Role), true
+	}
+	role, err := r.Role(ctx, r.conv.Thread, e.Event.Author)
+	if err == nil {
+		r.roles.Store(e.Seq, role)
+	}
 	return role, err == nil
 }
 
-// refuse tells somebody that they cannot be told from a stranger.
-func (r *run) refuse(e state.Entry) {
+// tell posts a line about an event that gets no turn.
+func (r *run) tell(e state.Entry, line string) {
 	if e.Quiet {
 		return
 	}
-	for i, text := range r.Compose(r.conv.Thread, lineRole) {
+	for i, text := range r.Compose(r.conv.Thread, line) {
 		key := state.PostKey(state.TurnID(r.conv.ID, e.Seq), 0, i)
 		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: key, Thread: r.conv.Thread, Text: text})
 	}

@@ -167,6 +167,9 @@ func (r *run) report(ctx context.Context, o record.Outcome, reason, answer strin
 // hand commits what a task has added, as entries of the conversation's log. If
 // that fails, the conversation's next commit does, too. The caller holds memo.
 func (r *run) hand(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	root, path := r, r.task.path()
 	for ; root.task != nil; root = root.task.up {
 		if root.task.kept.over {

@@ -101,7 +101,7 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	kept.end()
 	panicked = slices.ContainsFunc(jobs, func(j *job) bool { return isPanic(j.err) })
 	for _, j := range jobs {
-		if j.wait != nil && panicked {
+		if j.wait != nil && (panicked || ctx.Err() != nil) {
 			continue // the turn ends
 		}
 		if j.wait != nil {
@@ -130,9 +130,27 @@ func sooner(a, b *harness.Wait) *harness.Wait {
 	return a
 }
 
+// What the model is told of a call that was stopped.
+const (
+	lineNotBegun = "Stopped before it began. Nothing was run."
+	lineMiddle   = "Stopped in the middle: it is not known what of it happened. Check before you repeat it."
+	lineCanceled = "Stopped in the middle."
+)
+
 // do runs one call, if the guards let it. again says that an earlier attempt may
 // have run it.
 func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, again bool) {
+	if r.gentle != nil && j.tool.IsInterruptible() {
+		ctx = r.gentle
+	}
+	switch {
+	case ctx.Err() != nil && again:
+		j.end, j.text = record.Unknown, lineMiddle
+		return
+	case ctx.Err() != nil:
+		j.end, j.text = record.Refused, lineNotBegun
+		return
+	}
 	began := r.Clock()
 	args, err := r.guarded(ctx, j, guards)
 	if err != nil && again {
@@ -160,6 +178,10 @@ func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, aga
 		j.end, j.text = record.Refused, "Error: "+j.err.Error()+". Nothing was run; correct the arguments."
 	case errors.As(j.err, &u):
 		j.end, j.text, j.unclear = record.NeedsHuman, textUnclear, u.tool
+	case j.err != nil && ctx.Err() != nil && j.tool.IsInterruptible():
+		j.end, j.text = record.Canceled, lineCanceled
+	case ctx.Err() != nil && (j.err != nil || again && j.tool.HasProbe()):
+		j.end, j.text = record.Unknown, lineMiddle
 	case errors.Is(j.err, harness.ErrUnknown):
 		j.end, j.text = record.Unknown, "Error: "+j.err.Error()
 	case j.err != nil:

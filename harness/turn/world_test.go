@@ -46,6 +46,8 @@ type world struct {
 	roles map[string]chat.Role
 	blind int // so many look-ups of roles fail
 	said  int
+
+	steered int
 }
 
 func newWorld(t testing.TB, agent harness.Agent, steps ...scripted.Step) *world {
@@ -198,6 +200,10 @@ func of[B record.Body](bodies []record.Body) []B {
 func trace(bodies []record.Body) string {
 	var out []string
 	for _, b := range bodies {
+		switch b.(type) {
+		case record.Rested, record.Resumed:
+			continue // how often work was taken up is another matter
+		}
 		name := strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", b), "record."))
 		switch b := b.(type) {
 		case record.Did:
