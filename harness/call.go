@@ -31,6 +31,9 @@ func (c *Call) Key() string { return c.scope.snap.Turn + "/" + c.ID }
 // Thread is where the conversation happens.
 func (c *Call) Thread() chat.Thread { return c.scope.snap.Thread }
 
+// Turn is the id of the turn.
+func (c *Call) Turn() string { return c.scope.snap.Turn }
+
 // Event is the newest event taken by this turn.
 func (c *Call) Event() chat.Event { return c.scope.snap.Event }
 

@@ -51,6 +51,9 @@ type Context struct {
 // Thread is where the conversation happens.
 func (c *Context) Thread() chat.Thread { return c.snap.Thread }
 
+// Depth is 0 for a conversation's own agent, 1 for one that it gave a task, and so on.
+func (c *Context) Depth() int { return c.snap.Depth }
+
 // Event is the newest event taken by this turn.
 func (c *Context) Event() chat.Event { return c.snap.Event }
 

@@ -12,11 +12,29 @@ import (
 	"github.com/heddlehq/heddle/harness"
 )
 
-// Use mounts memory_search and memory_save.
+// Use mounts memory_search and memory_save and remembers each turn that is
+// answered. An agent that works on a task only has the tools: the answer to a
+// task is no turn.
 func Use(c *harness.Context, m *Memory) {
 	for _, t := range m.tools {
 		harness.UseTool(c, t)
 	}
+	if c.Depth() == 0 {
+		harness.UseSettled(c, "memory", m.settled)
+	}
+}
+
+// settled remembers a question and its answer.
+func (m *Memory) settled(ctx context.Context, call *harness.Call, s harness.Settled) error {
+	e := call.Event()
+	if s.Outcome != "answered" {
+		return nil
+	}
+	return m.Remember(ctx, Item{
+		ID: "turn\x00" + call.Turn(), Kind: Turn, Thread: call.Thread(), Turn: call.Turn(),
+		Text:   cut("Question: "+e.Text, MaxText/2) + "\nAnswer: " + s.Answer,
+		Author: e.Author, Role: call.Trust(), At: call.Now(),
+	})
 }
 
 // toolTime bounds a call: an embedder that does not answer must not hold a turn.
@@ -95,7 +113,7 @@ func (m *Memory) saveTool() harness.Tool {
 		e := call.Event()
 		err := m.Remember(ctx, Item{
 			ID:   strings.Join([]string{"note", call.Thread().Key(), e.ID, call.ID, name(in.Text)}, "\x00"),
-			Kind: Note, Thread: call.Thread(), Text: in.Text, Author: e.Author, Role: call.Trust(), At: call.Now(),
+			Kind: Note, Thread: call.Thread(), Turn: call.Turn(), Text: in.Text, Author: e.Author, Role: call.Trust(), At: call.Now(),
 		})
 		if err != nil {
 			return "", m.told(call, err)
@@ -110,22 +128,4 @@ var errAway = errors.New("the memory is not available at present; go on without 
 func (m *Memory) told(call *harness.Call, err error) error {
 	m.Log.Error("memory not available", "thread", call.Thread().Key(), "tool", call.Tool, "err", err)
 	return errAway
-}
-
-// A Settlement is a turn that was answered.
-type Settlement struct {
-	Turn     string // its id
-	Question chat.Event
-	Answer   string
-	Trust    chat.Role
-	At       time.Time
-}
-
-// RememberTurn remembers a question and its answer.
-func (m *Memory) RememberTurn(ctx context.Context, s Settlement) error {
-	return m.Remember(ctx, Item{
-		ID: "turn\x00" + s.Turn, Kind: Turn, Thread: s.Question.Thread, Turn: s.Turn,
-		Text:   cut("Question: "+s.Question.Text, MaxText/2) + "\nAnswer: " + s.Answer,
-		Author: s.Question.Author, Role: s.Trust, At: s.At,
-	})
 }

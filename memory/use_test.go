@@ -98,47 +98,39 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestTrust runs two conversations: what the second finds of the first counts
-// as a voice in it, so that its trust follows whoever said it.
-func TestTrust(t *testing.T) {
-	t.Parallel()
-	s := newStore()
-	w := newWorld(t, s, Options{})
-	w.roles = map[string]chat.Role{"U1": chat.Maintainer, "U2": chat.Maintainer, "U3": chat.Admin}
-	provider := scripted.New(
-		scripted.Call("memory_save", `{"text":"The code of the door is 42."}`), scripted.Say("saved"),
-		scripted.Call("memory_search", `{"query":"code of the door"}`), scripted.Say("nothing"),
-		scripted.Call("memory_search", `{"query":"code of the door"}`), scripted.Say("42"),
-		scripted.Say("hello"),
-	)
-	names, err := model.NewNames([]model.Provider{provider}, nil, nil)
+// talk runs conversations of an agent with the memory of a world, whose model
+// plays the steps. Each call of it is a turn of the thread of a root; it returns
+// the thread's whole log.
+func talk(t *testing.T, w *world, steps ...scripted.Step) func(author, root, text string) []record.Body {
+	t.Helper()
+	names, err := model.NewNames([]model.Provider{scripted.New(steps...)}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	engine, err := turn.New(turn.Options{
-		Log: s, Agents: map[string]harness.Agent{"a": agentOf(w.Memory)}, Models: names, Role: w.Role, Clock: time.Now,
+		Log: w.store, Agents: map[string]harness.Agent{"a": agentOf(w.Memory)}, Models: names, Role: w.Role, Clock: time.Now,
 		Compose: func(_ chat.Thread, markdown string) []string { return []string{markdown} }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := 0
-	ask := func(author, root string) []record.Body {
+	return func(author, root, text string) []record.Body {
 		t.Helper()
 		said++
 		thread := chat.Thread{Channel: "slack", Account: "T1", Room: "C1", Root: root}
-		e := chat.Event{ID: fmt.Sprint("E", said), Thread: thread, Kind: chat.Mention, Author: chat.Author{ID: author}, Text: "?"}
-		if _, err := s.Admit(context.Background(), []state.Admit{{Event: e, Agent: "a"}}); err != nil {
+		e := chat.Event{ID: fmt.Sprint("E", said), Thread: thread, Kind: chat.Mention, Author: chat.Author{ID: author}, Text: text}
+		if _, err := w.store.Admit(context.Background(), []state.Admit{{Event: e, Agent: "a"}}); err != nil {
 			t.Fatal(err)
 		}
-		l, err := s.Claim(context.Background(), "test", time.Minute)
+		l, err := w.store.Claim(context.Background(), "test", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := engine.Run(context.Background(), context.Background(), l); err != nil {
 			t.Fatal(err)
 		}
-		v, err := s.Load(context.Background(), l.Conversation.ID, 0)
+		v, err := w.store.Load(context.Background(), l.Conversation.ID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,28 +144,98 @@ func TestTrust(t *testing.T) {
 		}
 		return out
 	}
-	found := func(log []record.Body) (texts []string, trust []chat.Role) {
-		for _, b := range log {
-			switch b := b.(type) {
-			case record.Did:
-				texts = append(texts, b.Text)
-			case record.Rendered:
-				trust = append(trust, b.Trust)
-			}
+}
+
+// read is what the calls of a log were answered, and the trust of its steps.
+func read(log []record.Body) (texts []string, trust []chat.Role) {
+	for _, b := range log {
+		switch b := b.(type) {
+		case record.Did:
+			texts = append(texts, b.Text)
+		case record.Rendered:
+			trust = append(trust, b.Trust)
 		}
-		return texts, trust
 	}
-	ask("U1", "1")
-	if texts, _ := found(ask("U3", "2")); len(texts) != 1 || texts[0] != `{"results":[]}` {
+	return texts, trust
+}
+
+// TestTrust runs two conversations: what the second finds of the first counts
+// as a voice in it, so that its trust follows whoever said it.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newStore(), Options{})
+	w.roles = map[string]chat.Role{"U1": chat.Maintainer, "U2": chat.Maintainer, "U3": chat.Admin}
+	search := scripted.Call("memory_search", `{"query":"code of the door"}`)
+	ask := talk(t, w,
+		scripted.Call("memory_save", `{"text":"The code of the door is 42."}`), scripted.Say("saved"),
+		search, scripted.Say("nothing"),
+		search, scripted.Say("42"),
+		scripted.Say("hello"),
+	)
+	ask("U1", "1", "keep it")
+	if texts, _ := read(ask("U3", "2", "which code?")); len(texts) != 1 || texts[0] != `{"results":[]}` {
 		t.Errorf("an admin finds what a maintainer said: %s", texts)
 	}
-	if texts, trust := found(ask("U2", "3")); len(texts) != 1 || !strings.Contains(texts[0], "42") || trust[1] != chat.Maintainer {
+	if texts, trust := read(ask("U2", "3", "which code?")); len(texts) != 1 || !strings.Contains(texts[0], "42") || trust[1] != chat.Maintainer {
 		t.Errorf("a maintainer finds %s, with trust %v", texts, trust)
 	}
 	w.roles["U1"] = chat.Outsider
-	_, trust := found(ask("U2", "3"))
+	_, trust := read(ask("U2", "3", "thanks"))
 	if diff := gocmp.Diff([]chat.Role{chat.Maintainer, chat.Maintainer, chat.Outsider}, trust); diff != "" {
 		t.Errorf("trust of the steps, when who said it is nobody any more (-want +got):\n%s", diff)
+	}
+}
+
+// TestTurns finds a turn of one conversation in another, once, and with the
+// trust of all who had a part in it. A turn that failed is not remembered.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newStore(), Options{})
+	w.roles = map[string]chat.Role{"U1": chat.Member, "U2": chat.Maintainer}
+	ask := talk(t, w,
+		scripted.Say("The printer stands in the hall."),
+		scripted.Say("It prints in colour."),
+		scripted.Fault(model.Denied, 0),
+		scripted.Call("memory_search", `{"query":"printers","limit":20}`), scripted.Say("found"),
+	)
+	ask("U1", "1", "where is the printer?")
+	ask("U2", "1", "does the printer do colour?")
+	ask("U1", "2", "is the printer broken?")
+	texts, _ := read(ask("U1", "3", "?"))
+	if len(texts) != 1 || strings.Count(texts[0], `"kind":"turn"`) != 2 || strings.Count(texts[0], `"trust":"member"`) != 2 ||
+		!strings.Contains(texts[0], `"text":"Question: where is the printer?\nAnswer: The printer stands in the hall."`) {
+		t.Errorf("found %s", texts)
+	}
+
+	s := harness.Snapshot{Thread: in("T1", "C1"), Turn: "t1", Now: start, Event: chat.Event{ID: "E1", Text: "a question"}}
+	for range 2 { // a crash runs a callback again
+		c := harness.NewScope(s, nil).Call("settled/t1/memory", "")
+		if err := w.settled(context.Background(), c, harness.Settled{Outcome: "answered", Answer: "an answer"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.find(in("T1", "C1"), chat.Outsider, "a question"); len(got) != 4 { // with the two above and that of the search
+		t.Errorf("found %q", got)
+	}
+}
+
+// TestTask gives an agent that works on a task the tools and no more.
+func TestTask(t *testing.T) {
+	t.Parallel()
+	m := newWorld(t, newStore(), Options{}).Memory
+	for depth, want := range []int{1, 0, 0} {
+		manifest, err := harness.Render(agentOf(m), harness.Snapshot{Depth: depth})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(manifest.Settles) != want {
+			t.Errorf("depth %d: %d callbacks, want %d", depth, len(manifest.Settles), want)
+		}
+		for _, name := range []string{"memory_search", "memory_save"} {
+			if _, ok := manifest.Tool(name); !ok {
+				t.Errorf("depth %d: no tool %s", depth, name)
+			}
+		}
 	}
 }
 
