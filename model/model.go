@@ -94,7 +94,11 @@ type Part struct {
 	// BadArgs holds the arguments of a call that are no JSON object; Args is
 	// then {}. The harness answers such a call with an error and runs nothing.
 	BadArgs string `json:"bad_args,omitempty"`
-	Failed  bool   `json:"failed,omitempty"` // of a result
+	// Repeated says of a call that the provider gave it the id of an earlier call
+	// of the same answer. It has an id of its own now; whether it was meant to be
+	// made twice, nobody knows, so the harness does not run it.
+	Repeated bool `json:"repeated,omitempty"`
+	Failed   bool `json:"failed,omitempty"` // of a result
 	// Of an image: its media type, and its bytes or where they are kept. Who
 	// makes a request fills in the bytes, at most 3 MiB each; an image without
 	// them, or of a type a provider does not take, is told as missing.

@@ -168,6 +168,26 @@ func TestDuplicateCallIDs(t *testing.T) {
 	}
 }
 
+// Of the calls that had one id in their answer, the first is run and the others
+// are refused; that is no mistake that ends the turn.
+func TestRepeatedCallIDs(t *testing.T) {
+	t.Parallel()
+	first, again := scripted.ToolCall("count", `{"n":1}`), scripted.ToolCall("count", `{"n":2}`)
+	first.CallID, again.CallID = "call_a", "call_a"
+	w, ran := mistaken(t, scripted.Answer(first, again, again), scripted.Say("ok"))
+	w.ask("U1", "go")
+	var got []string
+	for _, d := range of[record.Did](w.records()) {
+		got = append(got, d.CallID+" "+string(d.End)+d.Rejected)
+	}
+	if d := cmp.Diff([]string{"call_a done", "call_2 refused", "call_3 refused"}, got); d != "" || ran.Load() != 1 {
+		t.Errorf("it ran %d times; (-want +got):\n%s", ran.Load(), d)
+	}
+	if d := cmp.Diff([]string{"ok"}, w.posts()); d != "" {
+		t.Errorf("posts (-want +got):\n%s", d)
+	}
+}
+
 // Two hundred calls of one answer: sixteen run at a time, those of a group one
 // after the other and in order, each within its time, tried again as often as
 // its tool says; the results come in the order of the calls.

@@ -79,6 +79,10 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 			r.log.Warn("tool refused", "turn", r.f.Turn.ID, "step", n, "tool", p.Name, "reason", j.rejected)
 			continue
 		}
+		if p.Repeated {
+			j.end, j.text = record.Refused, "This call had the id of an earlier one of the same answer, so it was not run. Call again if you meant it twice."
+			continue
+		}
 		if at, ok := groups[t.Group()]; ok && t.Group() != "" {
 			rows[at] = append(rows[at], j)
 		} else {

@@ -40,8 +40,8 @@ func answers(t *testing.T, c Codec) {
 		{name: "length", parts: []model.Part{text("I look.")}, stop: model.StopLength},
 		{name: "refused", parts: []model.Part{text("I cannot.")}, stop: model.StopRefused},
 		{name: "empty", stop: model.StopEnd},
-		// The request has two calls, one named old_1.
-		{name: "same-ids", parts: []model.Part{weather("call_a", `{}`), weather("call_4", `{}`), weather("call_5", `{}`), weather("call_6", `{}`)}, stop: model.StopTools},
+		// The request has two calls, one named old_1; call_a comes twice.
+		{name: "same-ids", parts: []model.Part{weather("call_a", `{}`), repeated(weather("call_4", `{}`)), weather("call_5", `{}`), weather("call_6", `{}`)}, stop: model.StopTools},
 		{name: "big", parts: []model.Part{weather("call_a", `{"city":"`+strings.Repeat("x", 100<<10)+`"}`)}, stop: model.StopTools},
 	}
 	for _, tt := range tests {
@@ -265,4 +265,9 @@ func (r *repeating) Read(p []byte) (int, error) {
 		r.at = (r.at + k) % len(r.of)
 	}
 	return n, nil
+}
+
+func repeated(p model.Part) model.Part {
+	p.Repeated = true
+	return p
 }

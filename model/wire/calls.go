@@ -30,7 +30,8 @@ func isName(s string, most int) bool {
 // CheckCalls makes the calls of an answer fit the port. A name that no tool can
 // have is an error. An id that is missing, or that a call of the request or an
 // earlier call of the answer has, becomes "call_<n>", where n counts the calls
-// of the request and the answer: equal input gives equal ids.
+// of the request and the answer: equal input gives equal ids. A call whose id the
+// answer had before is Repeated.
 func CheckCalls(r model.Request, parts []model.Part) error {
 	var calls []*model.Part
 	for i := range parts {
@@ -51,11 +52,14 @@ func CheckCalls(r model.Request, parts []model.Part) error {
 			}
 		}
 	}
+	given := map[string]bool{} // ids, as the provider gave them
 	for _, c := range calls {
 		if !isName(c.Name, 64) {
 			return errName
 		}
 		n++
+		c.Repeated = given[c.CallID]
+		given[c.CallID] = c.CallID != ""
 		for k := n; c.CallID == "" || seen[c.CallID]; k++ {
 			c.CallID = "call_" + strconv.Itoa(k)
 		}

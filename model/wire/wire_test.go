@@ -235,7 +235,8 @@ func TestCheckCalls(t *testing.T) {
 	calls := func(ids ...string) []model.Part {
 		parts := []model.Part{{Kind: model.Text, Text: "x"}}
 		for _, id := range ids {
-			parts = append(parts, model.Part{Kind: model.Call, CallID: id, Name: "a"})
+			id, repeated := strings.CutSuffix(id, " again")
+			parts = append(parts, model.Part{Kind: model.Call, CallID: id, Name: "a", Repeated: repeated})
 		}
 		return parts
 	}
@@ -243,7 +244,7 @@ func TestCheckCalls(t *testing.T) {
 		{[]string{"x", "y"}, []string{"x", "y"}},
 		{[]string{"", ""}, []string{"call_3", "call_4"}}, // call_2 is taken, and the second is the third of all
 		{[]string{"call_2"}, []string{"call_3"}},
-		{[]string{"x", "x", "call_3"}, []string{"x", "call_3", "call_4"}},
+		{[]string{"x", "x", "call_3"}, []string{"x", "call_3 again", "call_4"}},
 	}
 	for _, tt := range tests {
 		got, want := calls(tt.in...), calls(tt.want...)
