@@ -56,6 +56,32 @@ func TestChecklist(t *testing.T) {
 	t.Logf("of %d rows %d are done, %d in part", rows, rows-open-partly, partly)
 }
 
+// TestComparedNamesTests checks that what docs/compared.md claims names tests that exist.
+func TestComparedNamesTests(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/compared.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := findTests(t)
+	lines := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(cells) != 3 || !strings.Contains(cells[2], "`") {
+			continue
+		}
+		lines++
+		for name := range strings.SplitSeq(cells[2], ",") {
+			if why := have.lacks(strings.Trim(strings.TrimSpace(name), "`")); why != "" {
+				t.Errorf("%s: %s", strings.TrimSpace(cells[0]), why)
+			}
+		}
+	}
+	if lines < 30 {
+		t.Errorf("%d lines name tests", lines)
+	}
+}
+
 // tests are what can prove a row.
 type tests struct {
 	funcs   map[string][]string // folders that have a TestX, FuzzX, BenchmarkX or ExampleX
