@@ -12,6 +12,8 @@ import (
 type Route struct {
 	On    []string // "slack.mention", "slack.thread", "slack.*"
 	Agent string
+	// WhileBusy says what becomes of an event that comes while a turn is open.
+	WhileBusy chat.Policy
 }
 
 func (r Route) matches(e chat.Event) bool {
@@ -22,6 +24,18 @@ func (r Route) matches(e chat.Event) bool {
 		}
 	}
 	return false
+}
+
+// Busy returns what becomes of an event that comes while a turn is open.
+func Busy(routes []Route) func(chat.Event) chat.Policy {
+	return func(e chat.Event) chat.Policy {
+		for _, r := range routes {
+			if r.matches(e) {
+				return r.WhileBusy
+			}
+		}
+		return chat.Join
+	}
 }
 
 // door decides for one event whether and how it is admitted. Every way in

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -191,4 +192,23 @@ func TestEditsAreQuiet(t *testing.T) {
 		inboxes = append(inboxes, l.Conversation.Inbox)
 		return w.settle(ctx, l)
 	}))
+}
+
+// An event's policy is that of the route that takes it; of none, it joins.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	busy := Busy([]Route{
+		{On: []string{"slack.dm"}, Agent: "a", WhileBusy: chat.Queue},
+		{On: []string{"slack.*"}, Agent: "b", WhileBusy: chat.Drop},
+		{On: []string{"slack.mention"}, Agent: "a", WhileBusy: chat.Steer},
+		{On: []string{"github.mention"}, Agent: "a"},
+	})
+	for topic, want := range map[string]chat.Policy{
+		"slack.dm": chat.Queue, "slack.mention": chat.Drop, "github.mention": "", "discord.dm": chat.Join,
+	} {
+		channel, name, _ := strings.Cut(topic, ".")
+		if got := busy(chat.Event{Thread: chat.Thread{Channel: channel}, Topic: name}); got != want {
+			t.Errorf("%s: %q, want %q", topic, got, want)
+		}
+	}
 }

@@ -33,6 +33,7 @@ type parts struct {
 	agents    map[string]harness.Agent
 	routes    []dispatch.Route
 	talk      chat.Role
+	limits    turn.Limits
 	access    slackAccess
 	sandboxes map[string]sandbox.Provider
 	names     map[string]string // of models, for showing
@@ -44,7 +45,7 @@ type parts struct {
 // partsOf reads all settings; what is wrong or odd is noted in them.
 func partsOf(s *config.Settings) parts {
 	f := readFile(s)
-	p := parts{talk: f.access.Talk, access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
+	p := parts{talk: f.access.Talk, limits: f.limits(s), access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
 	checkListen(s, varListen)
 	checkListen(s, varAdmin)
 	p.tokens = adminTokens(s)
@@ -106,7 +107,7 @@ func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
 	roles := dispatch.NewRoles(p.channels, time.Now, logger)
 	p.offer.recall.open(log, p.channels, roles, logger)
 	e, err := turn.New(turn.Options{
-		Log: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk,
+		Log: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk, Limits: p.limits, Busy: dispatch.Busy(p.routes),
 		Compose: dispatch.Compose(p.channels), Clock: time.Now, Logger: logger, Version: versionText(),
 	})
 	if err != nil {

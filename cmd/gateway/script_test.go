@@ -51,7 +51,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"model": cmdModel, "start": cmdStart, "kill9": cmdKill, "term": cmdTerm, "ended": cmdEnded,
 			"mention": cmdMention, "refused": cmdRefused, "reply": cmdReply, "edit": cmdEdit, "again": cmdAgain, "storm": cmdStorm, "raw": cmdRaw,
-			"posts": cmdPosts, "posted": cmdPosted, "fault": cmdFault, "await-call": cmdAwaitCall, "await-model": cmdAwaitModel, "release-model": cmdReleaseModel,
+			"posts": cmdPosts, "posted": cmdPosted, "soon": cmdSoon, "fault": cmdFault, "await-call": cmdAwaitCall, "await-model": cmdAwaitModel, "release-model": cmdReleaseModel,
 			"requests": cmdRequests, "await-record": cmdAwaitRecord, "status": cmdStatus, "limit-writes": cmdLimitWrites, "quiet": cmdQuiet,
 			"login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
 		},

@@ -61,6 +61,18 @@ type rungSettings struct {
 type routeSettings struct {
 	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, or slack.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
+	// WhileBusy is for an event that comes while a turn is open.
+	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
+}
+
+// budgetSettings limit what a turn and a conversation may take.
+type budgetSettings struct {
+	Steps        int           `yaml:"steps" doc:"Model calls of one turn; 50 if not set."`
+	Time         time.Duration `yaml:"time" doc:"Work on one turn, waits for people not counted; 1h if not set."`
+	Tokens       int           `yaml:"tokens" doc:"Tokens read and written for one turn; no limit if not set."`
+	Turn         float64       `yaml:"turn" doc:"US dollars for one turn; no limit if not set."`
+	Conversation float64       `yaml:"conversation" doc:"US dollars for one conversation; no limit if not set."`
+	Day          float64       `yaml:"day" doc:"Reserved for a budget over all conversations, which this version does not have: leave it out."`
 }
 
 type accessSettings struct {
@@ -94,6 +106,7 @@ type fileSettings struct {
 	agents  map[string]agentSettings
 	routes  []routeSettings
 	access  accessSettings
+	budgets budgetSettings
 	skills  skillSettings
 	mcp     map[string]mcp.Settings
 	memory  memorySettings
@@ -108,6 +121,7 @@ func readFile(s *config.Settings) fileSettings {
 	s.Section("agents", &f.agents)
 	s.Section("routes", &f.routes)
 	s.Section("access", &f.access)
+	s.Section("budgets", &f.budgets)
 	f.skills = skillSettings{Dir: "skills", Lock: skill.LockName}
 	s.Section("skills", &f.skills)
 	s.Section("mcp", &f.mcp)
@@ -304,7 +318,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 				s.Refuse(at+".on", fmt.Sprintf("%q", on), "one of "+strings.Join(topics, ", "))
 			}
 		}
-		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent})
+		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent, WhileBusy: r.WhileBusy})
 	}
 	return out
 }

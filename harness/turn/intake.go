@@ -138,9 +138,12 @@ func (r *run) deed(ctx context.Context, p *intake, e state.Entry) (deed, chat.Ro
 		return unsure, role
 	case e.Quiet || p.turn == "":
 		return hear, role
-	case isStop(e.Event):
+	}
+	asked := slices.ContainsFunc(p.asks, func(w record.Waiting) bool { return answers(w, e, role) })
+	switch word := bare(e.Event); {
+	case word == "stop", word == "cancel" && !asked: // else it may be the answer
 		return stop, role
-	case p.mode == record.Paused, slices.ContainsFunc(p.asks, func(w record.Waiting) bool { return answers(w, e, role) }):
+	case p.mode == record.Paused, asked:
 		return hear, role
 	}
 	switch r.policyOf(p.policy, e.Event) {
@@ -238,9 +241,14 @@ func isCommand(e chat.Event) bool {
 
 // isStop says whether somebody says nothing but that the turn should end.
 func isStop(e chat.Event) bool {
+	word := bare(e)
+	return word == "stop" || word == "cancel"
+}
+
+// bare is the text of a message without case, blanks and punctuation around it.
+func bare(e chat.Event) string {
 	if e.Kind != chat.Mention && e.Kind != chat.Message || len(e.Files) > 0 {
-		return false
+		return ""
 	}
-	text := strings.TrimFunc(e.Text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) })
-	return strings.EqualFold(text, "stop") || strings.EqualFold(text, "cancel")
+	return strings.ToLower(strings.TrimFunc(e.Text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }))
 }

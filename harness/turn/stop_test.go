@@ -224,6 +224,31 @@ func TestStopWhileACallWaits(t *testing.T) {
 	}
 }
 
+// Who is asked something may answer "cancel"; "stop" ends the turn there as well.
+func TestStopOfAQuestion(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string][]string{"cancel": {"May I?", "the answer is cancel"}, "Stop.": {"May I?", "Stopped."}} {
+		w := worldOf(t, plain(durable("job", func(ctx context.Context, c *harness.Call) (string, error) {
+			r, err := harness.Ask(ctx, c, "ok", "May I?")
+			return "the answer is " + r.Text, err
+		})), scripted.Play(func(ctx context.Context, r model.Request) (model.Response, error) {
+			for _, m := range r.Messages {
+				if m.Role == model.Results {
+					return scripted.Say(m.Parts[0].Text)(ctx, r)
+				}
+			}
+			return call("job")(ctx, r)
+		}, 0))
+		w.opts.Busy = func(chat.Event) chat.Policy { return chat.Drop } // an answer is not dropped
+		w.restart()
+		w.ask("U1", "go")
+		w.ask("U1", word)
+		if d := cmp.Diff(want, w.posts()); d != "" {
+			t.Errorf("%s: posts (-want +got):\n%s", word, d)
+		}
+	}
+}
+
 // A message while a call waits is heard, and nothing spins.
 func TestMessageWhileACallWaits(t *testing.T) {
 	t.Parallel()
