@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -31,9 +32,18 @@ type Ref struct{ Agent, ID string }
 
 func (r Ref) path() string {
 	if r.Agent == "" {
-		return "/conversations/" + url.PathEscape(r.ID)
+		return "/conversations/" + segment(r.ID)
 	}
-	return "/agents/" + url.PathEscape(r.Agent) + "/conversations/" + url.PathEscape(r.ID)
+	return "/agents/" + segment(r.Agent) + "/conversations/" + segment(r.ID)
+}
+
+// segment writes a name as one segment of a path. Dots that stand alone would
+// be taken for steps between folders, and the path for another.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }
 
 // An Error is what the gateway answers to a request that cannot be done.
@@ -92,14 +102,14 @@ type Event struct {
 
 // Event tells what has become of an event so far.
 func (c *Client) Event(ctx context.Context, channel, id string) (e Event, err error) {
-	return e, c.do(ctx, "GET", "/events/"+url.PathEscape(channel)+"/"+url.PathEscape(id), nil, nil, &e)
+	return e, c.do(ctx, "GET", "/events/"+segment(channel)+"/"+segment(id), nil, nil, &e)
 }
 
 // Wait waits until an event is settled or ignored, however long that takes.
 func (c *Client) Wait(ctx context.Context, channel, id string) (e Event, err error) {
 	for e.Status != "settled" && e.Status != "ignored" {
 		e = Event{}
-		err := c.do(ctx, "GET", "/events/"+url.PathEscape(channel)+"/"+url.PathEscape(id), url.Values{"wait": {"50s"}}, nil, &e)
+		err := c.do(ctx, "GET", "/events/"+segment(channel)+"/"+segment(id), url.Values{"wait": {"50s"}}, nil, &e)
 		if err != nil {
 			return e, err
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -208,6 +209,30 @@ func TestVerbs(t *testing.T) {
 		if a, err := steer(); err != nil || a.Status != "admitted" || a.Conversation != byID.ID {
 			t.Errorf("%s: %+v, %v", name, a, err)
 		}
+	}
+}
+
+// A name is one segment of a path, whatever it holds.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{".", "..", "a/../b", "%2e", "a//b", "a?b#c;d+e", " ", "ö", "o\u0308"} {
+		r := client.Ref{Agent: "assistant", ID: id}
+		a, err := w.client.Send(t.Context(), r, client.Message{Text: "x"})
+		if err != nil {
+			t.Errorf("%q: %v", id, err)
+			continue
+		}
+		head, err := w.client.Conversation(t.Context(), r)
+		if err != nil || head.ID != a.Conversation || head.Thread.Room != id {
+			t.Errorf("%q: %+v, %v", id, head, err)
+		}
+		if _, err := w.client.Wait(t.Context(), a.Channel, a.Event); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := w.client.Conversation(t.Context(), client.Ref{Agent: "assistant"}); err == nil || !strings.Contains(err.Error(), "no_such_path") {
+		t.Errorf("without an id: %v", err)
 	}
 }
 

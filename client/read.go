@@ -178,7 +178,7 @@ func (c *Client) Files(ctx context.Context, r Ref) ([]File, error) {
 func (c *Client) File(ctx context.Context, r Ref, path string) (data []byte, err error) {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
+		parts[i] = segment(p)
 	}
 	return data, c.do(ctx, "GET", r.path()+"/files/"+strings.Join(parts, "/"), nil, nil, &data)
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -82,9 +83,7 @@ func NewAPI(o Options) *API {
 			return fail(methodNotAllowed, "the path takes "+strings.Join(ms, " and "))
 		}))
 	}
-	a.mux.Handle("/", a.handle("", func(http.ResponseWriter, *http.Request) error {
-		return fail(noSuchPath, "there is nothing at this path")
-	}))
+	a.mux.Handle("/", a.handle("", nothingHere))
 	return a
 }
 
@@ -98,7 +97,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).ServeHTTP(w, r)
 		return
 	}
+	if p := r.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
+		// The mux would redirect, and what is named "." or nothing would be another.
+		a.handle("", nothingHere).ServeHTTP(w, r)
+		return
+	}
 	a.mux.ServeHTTP(w, r)
+}
+
+func nothingHere(http.ResponseWriter, *http.Request) error {
+	return fail(noSuchPath, "there is nothing at this path")
 }
 
 func (a *API) allowed(r *http.Request) bool {

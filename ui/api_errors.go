@@ -8,6 +8,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/heddlehq/heddle/harness/record"
 )
 
 // A Code says what is wrong with a request. Programs compare it; docs/api.md
@@ -121,6 +123,9 @@ func read(w http.ResponseWriter, r *http.Request, v any) error {
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return fail(unsupportedMediaType, "the body is not declared as JSON")
+	}
+	if record.TooDeep(body) {
+		return fail(badRequest, "the body is nested too deep")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

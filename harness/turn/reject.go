@@ -35,16 +35,16 @@ func rejection(j *job, depth int) string {
 	case j.rejected == record.UnknownTool:
 		return fmt.Sprintf("There is no tool %q in this step. Nothing was run.", j.part.Name)
 	}
-	return fmt.Sprintf("The arguments are not a JSON object of at most %d KiB. Nothing was run; call again with valid JSON.", mostArgs>>10)
+	return fmt.Sprintf("The arguments are not a JSON object of at most %d KiB, nested at most %d deep. Nothing was run; call again with valid JSON.", mostArgs>>10, record.MaxNesting)
 }
 
-// tame takes out what no log can keep: arguments beyond mostArgs become bad
-// ones, and the raw answer goes with them.
+// tame takes out what no log can keep: arguments beyond mostArgs, or nested too
+// deep, become bad ones, and the raw answer goes with them.
 func tame(resp *model.Response) {
 	left := mostArgs
 	for i, p := range resp.Parts {
 		n := len(p.Args) + len(p.BadArgs)
-		if p.Kind != model.Call || n <= left {
+		if p.Kind != model.Call || n <= left && !record.TooDeep(p.Args) {
 			left -= n
 			continue
 		}

@@ -44,6 +44,7 @@ func TestMistakesEndTheTurn(t *testing.T) {
 		"wrong field":  scripted.Call("count", `{"n":1,"m":2}`),
 		"unknown tool": scripted.Call("recount", `{"n":1}`),
 		"10 MiB":       scripted.Call("count", `{"n":1,"pad":"`+strings.Repeat("x", 10<<20)+`"}`),
+		"too deep":     scripted.Call("count", `{"n":1,"m":`+strings.Repeat("[", 9999)+strings.Repeat("]", 9999)+"}"),
 		"10 MiB of no": scripted.Call("count", strings.Repeat("x", 10<<20)),
 		"200 at once":  scripted.Answer(slices.Repeat([]model.Part{scripted.ToolCall("count", `{"n":`)}, 200)...),
 	}
