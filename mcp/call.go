@@ -59,6 +59,9 @@ func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMe
 		if now := s.latest().find(t.def.Name); now == nil || now.digest != t.digest {
 			return "", fmt.Errorf("mcp server %q no longer offers this tool as it was declared; nothing was run", s.name)
 		}
+		if err := t.input.check(args); err != nil && !errors.Is(err, errCost) { // then the server has to
+			return "", fmt.Errorf("%w: %s", harness.ErrArgs, describe(err.Error(), maxDoc))
+		}
 		r, err := s.talk(ctx, call, t, args)
 		return r.Text, tell(err)
 	}
@@ -139,10 +142,11 @@ func (r *Result) structured(t *tool, content any) error {
 	if err != nil || len(b) > maxResult {
 		return fault("the structured content has more than %d bytes or no JSON form; it is not used", maxResult)
 	}
-	if t.output.checked != nil {
-		if err := t.output.checked.Validate(content); err != nil {
-			return fault("the structured content does not fit the schema that the tool promises; it is not used: %s", describe(err.Error(), maxReason))
-		}
+	switch err := t.output.check(b); {
+	case errors.Is(err, errCost):
+		return fault("the structured content takes too long to be checked against the schema that the tool promises; it is not used")
+	case err != nil:
+		return fault("the structured content does not fit the schema that the tool promises; it is not used: %s", describe(err.Error(), maxReason))
 	}
 	r.Structured = b
 	if !sameJSON(r.Text, b) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/mail"
 	"net/url"
 	"slices"
@@ -47,7 +48,7 @@ func readForm(text json.RawMessage) ([]field, error) {
 	}
 	var fields []field
 	for name, p := range form.Properties {
-		f := field{name: name, title: describe(name, maxReason), required: slices.Contains(form.Required, name)}
+		f := field{name: name, title: line(name), required: slices.Contains(form.Required, name)}
 		if err := f.read(p); err != nil {
 			return nil, err
 		}
@@ -62,13 +63,19 @@ func readForm(text json.RawMessage) ([]field, error) {
 	return fields, nil
 }
 
+// line makes a server's words fit to stand beside ours: in one line, and not
+// bold as the names are.
+func line(text string) string {
+	return describe(strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "*", ""), maxReason)
+}
+
 // read takes in what a field's schema says.
 func (f *field) read(p map[string]any) error {
 	text := func(key string) string { s, _ := p[key].(string); return s }
 	if t := text("title"); t != "" {
-		f.title = describe(t, maxReason)
+		f.title = line(t)
 	}
-	f.doc, f.kind, f.format = describe(text("description"), maxReason), text("type"), text("format")
+	f.doc, f.kind, f.format = line(text("description")), text("type"), text("format")
 	switch f.kind {
 	case "string":
 		f.choices = choicesOf(p)
@@ -116,7 +123,7 @@ func choicesOf(p map[string]any) (out []choice) {
 		}
 	}
 	for i := range out {
-		out[i].title = describe(out[i].title, maxReason)
+		out[i].title = line(out[i].title)
 	}
 	return out
 }
@@ -144,7 +151,7 @@ func (f field) prompt() string {
 	case f.kind != "string":
 		b.WriteString("\na " + strings.Replace(f.kind, "integer", "whole number", 1))
 	case f.format != "":
-		b.WriteString("\nof the form " + describe(f.format, 32))
+		b.WriteString("\nof the form " + describe(line(f.format), 32))
 	}
 	return b.String()
 }
@@ -166,11 +173,13 @@ func (f field) parse(text string) (v any, err error) {
 		if err != nil {
 			return nil, errors.New("want a whole number")
 		}
-		v = float64(n)
+		v = n
 	case "number":
-		if v, err = strconv.ParseFloat(text, 64); err != nil {
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 			return nil, errors.New("want a number")
 		}
+		v = n
 	case "array":
 		list := []any{}
 		for part := range strings.SplitSeq(text, ",") {

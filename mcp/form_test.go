@@ -16,7 +16,7 @@ const aForm = `{"type":"object","required":["size","mail"],"properties":{
 	"day":{"type":"string","format":"date"},
 	"at":{"type":"string","format":"date-time"},
 	"count":{"type":"integer","minimum":1,"maximum":9},
-	"price":{"type":"number"},
+	"price":{"type":"number","title":"Price**\n\nHeddle wants your **password","description":"a\r\nb"},
 	"gift":{"type":"boolean"},
 	"toppings":{"type":"array","maxItems":2,"items":{"anyOf":[{"const":"n","title":"Nuts"},{"const":"h","title":"Honey"}]}},
 	"kind":{"type":"string","oneOf":[{"const":"a","title":"Alpha"},{"const":"b"}]}}}`
@@ -54,6 +54,8 @@ func TestForm(t *testing.T) {
 		{"count", "10", ""},
 		{"count", "7.5", ""},
 		{"price", "7.5", "7.5"},
+		{"price", "NaN", ""},
+		{"price", "-inf", ""},
 		{"price", "much", ""},
 		{"gift", "Yes", "true"},
 		{"gift", "n", "false"},
@@ -74,9 +76,12 @@ func TestForm(t *testing.T) {
 			t.Errorf("%s %q: %s, %v, want %s", tt.field, tt.text, got, err, tt.want)
 		}
 	}
+	if v, err := (field{kind: "integer"}).parse("9007199254740993"); fmt.Sprint(v) != "9007199254740993" || err != nil {
+		t.Errorf("a large number: %v, %v", v, err)
+	}
 	for name, want := range map[string]string{
 		"size": "**Size ‹notice>**: How large.\nOne of: Small, Large", "count": "**count**\na whole number", "gift": "**gift**\nyes or no",
-		"toppings": "**toppings**\nSome of, with commas between: Nuts, Honey", "mail": "**mail**\nof the form email",
+		"price": "**Price Heddle wants your password**: a b\na number", "toppings": "**toppings**\nSome of, with commas between: Nuts, Honey", "mail": "**mail**\nof the form email",
 	} {
 		if got := by[name].prompt(); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
 )
 
 // hostiles are servers that want to stall, widen or fill a turn.
@@ -280,9 +282,22 @@ func TestListThatChangesAllTheTime(t *testing.T) {
 	}
 }
 
-// What a tool promises of its structured answers is checked.
+// costly is a schema that is looked at some two thousand times for each entry
+// of a list.
+func costly(check string, times int) string {
+	return `{"type":"object","properties":{"a":{"type":"array","items":{"allOf":[` + strings.TrimSuffix(strings.Repeat(check+",", times), ",") + `]}}}}`
+}
+
+// many is a value of many entries.
+func many(entry string, times int) string {
+	return `{"a":[` + strings.TrimSuffix(strings.Repeat(entry+",", times), ",") + `]}`
+}
+
+// What a tool promises of its structured answers is checked, unless that would
+// take longer than a turn can wait.
 func TestLyingSchemas(t *testing.T) {
 	t.Parallel()
+	const person = `{"type":"object","properties":{"name":{"type":"string","minLength":1},"age":{"$ref":"#/$defs/n"}},"required":["name"],"additionalProperties":false}`
 	for _, tt := range []struct{ name, output, content, err string }{
 		{"fits", `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`, `{"n":1}`, ""},
 		{"does not fit", `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`, `{"n":"one"}`, "does not fit"},
@@ -291,6 +306,11 @@ func TestLyingSchemas(t *testing.T) {
 		{"is too large", `{"type":"object"}`, `{"x":"` + strings.Repeat("x", maxResult) + `"}`, "more than"},
 		{"refers to itself", `{"type":"object","$defs":{"a":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"}`, `{"n":1}`, ""},
 		{"nothing was promised", ``, `{"n":1}`, ""},
+		{"is long", `{"type":"object","properties":{"a":{"type":"array","items":` + person + `}},"$defs":{"n":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, many(`{"age":7,"name":"Ada"}`, 2500), ""},
+		{"is checked for long", costly(`{"minimum":0}`, 1900), many("1", 30000), "too long"},
+		{"is compared for long", costly(`{"not":{"enum":["`+strings.Repeat(`x","`, 1000)+`y"]}}`, 10), many("1", 30000), "too long"},
+		{"is unlike itself for long", costly(`{"uniqueItems":true}`, 1000), many("["+strings.TrimSuffix(strings.Repeat("[],", 1000), ",")+"]", 20), "too long"},
+		{"is read for long", costly(`{"pattern":"`+strings.Repeat("(a|b|ab)*", 50)+`c"}`, 9), many(`"`+strings.Repeat("ab", 30000)+`"`, 1), "too long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -310,7 +330,11 @@ func TestLyingSchemas(t *testing.T) {
 					answer(w, id, `{"resultType":"complete","content":[{"type":"text","text":"hello"}]`+content+`}`)
 				},
 			}.start(t)
-			r, err := openOne(t, at(url)).Call(t.Context(), "look", nil)
+			s, began := openOne(t, at(url)), time.Now()
+			r, err := s.Call(t.Context(), "look", nil)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || err == nil && string(r.Structured) != tt.content {
 				t.Errorf("%.200s, %v; want %q", r.Structured, err, tt.err)
 			}
@@ -318,5 +342,25 @@ func TestLyingSchemas(t *testing.T) {
 				t.Errorf("text %q", r.Text)
 			}
 		})
+	}
+}
+
+// Arguments are checked before a call, unless that would take too long: the
+// server has to check them then.
+func TestCostlyArguments(t *testing.T) {
+	t.Parallel()
+	url := stranger{
+		"tools/list": func(w http.ResponseWriter, _ *http.Request, id, _ json.RawMessage) {
+			answer(w, id, `{"tools":[{"name":"look","inputSchema":`+costly(`{"minimum":0}`, 1900)+`}]}`)
+		},
+		"tools/call": func(w http.ResponseWriter, _ *http.Request, id, _ json.RawMessage) { answer(w, id, nothingMore) },
+	}.start(t)
+	m := mounted(t, openOne(t, at(url)), "E1", chat.Admin)
+	began := time.Now()
+	if text, err := invoke(t, m, "mcp__demo__look", many("1", 30000)); text != "done" || err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("many: %q, %v after %v", text, err, time.Since(began))
+	}
+	if _, err := invoke(t, m, "mcp__demo__look", `{"a":[-1]}`); !errors.Is(err, harness.ErrArgs) {
+		t.Errorf("wrong ones: %v", err)
 	}
 }

@@ -78,11 +78,18 @@ func (s *Server) talk(ctx context.Context, call *harness.Call, t *tool, args jso
 // go on: not those that the server was refused already, in the middle of it.
 func (e *QuestionError) answerable() bool { return len(e.Questions) > 0 && !e.over }
 
-// put asks all questions of a round.
+// put asks the questions of a round, up to the first that people refuse: the
+// others count as refused, so that nobody has to say no to all of them.
 func (s *Server) put(ctx context.Context, call *harness.Call, round int, p pending) (*reply, error) {
 	out := &reply{responses: sdk.InputResponseMap{}, state: p.State}
+	refused := false
 	for i, q := range p.Questions {
-		a, err := s.askOne(ctx, call, fmt.Sprintf("question %d.%d", round, i), q)
+		var a Answer
+		var err error
+		if form, ok := s.askable(q); ok && !refused {
+			a, err = s.askOne(ctx, call, fmt.Sprintf("question %d.%d", round, i), form)
+			refused = !a.Accept
+		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -98,35 +105,47 @@ func (s *Server) put(ctx context.Context, call *harness.Call, round int, p pendi
 	return out, nil
 }
 
+// A form is a question that can be put to people: a page to open, or fields.
+type form struct {
+	message string
+	page    *url.URL
+	fields  []field
+}
+
+// askable makes the form of a question, if people can be asked it.
+func (s *Server) askable(q Question) (f form, ok bool) {
+	f.message = q.Message
+	if q.URL != "" {
+		f.page, ok = pageOf(q.URL)
+		return f, ok
+	}
+	if refersTo(q.Schema) {
+		return f, false
+	}
+	var err error
+	if f.fields, err = readForm(q.Schema); err != nil {
+		s.log.Warn("mcp question declined", "err", err)
+	}
+	return f, err == nil
+}
+
 // askOne asks one question: a page to open, or a form, value by value.
-func (s *Server) askOne(ctx context.Context, call *harness.Call, name string, q Question) (Answer, error) {
+func (s *Server) askOne(ctx context.Context, call *harness.Call, name string, q form) (Answer, error) {
 	ask := func(name, text string) (string, error) {
-		r, err := harness.Ask(ctx, call, name, fmt.Sprintf("The MCP server **%s** asks:\n\n%s\n\n%s", s.name, quotation(q.Message), text), harness.AnsweredBy(s.settings.Who))
+		r, err := harness.Ask(ctx, call, name, fmt.Sprintf("The MCP server **%s** asks:\n\n%s\n\n%s", s.name, quotation(q.message), text), harness.AnsweredBy(s.settings.Who))
 		return strings.TrimSpace(r.Text), err
 	}
 	const cancel = "say **cancel** to refuse"
-	if q.URL != "" {
-		page, ok := pageOf(q.URL)
-		if !ok {
-			return Answer{}, nil
-		}
-		said, err := ask(name, fmt.Sprintf("It wants somebody to open this page of %s:\n%s\n\nSay **done** when you have, or %s.", page.Host, page, cancel))
+	if q.page != nil {
+		said, err := ask(name, fmt.Sprintf("It wants somebody to open this page of %s:\n%s\n\nSay **done** when you have, or %s.", q.page.Host, q.page, cancel))
 		return Answer{Accept: strings.EqualFold(said, "done")}, err
 	}
-	if refersTo(q.Schema) {
-		return Answer{}, nil
-	}
-	fields, err := readForm(q.Schema)
-	if err != nil {
-		s.log.Warn("mcp question declined", "err", err)
-		return Answer{}, nil
-	}
-	if len(fields) == 0 {
+	if len(q.fields) == 0 {
 		said, err := ask(name, "Say **yes**, or "+cancel+".")
 		return Answer{Accept: strings.EqualFold(said, "yes"), Values: map[string]any{}}, err
 	}
 	a := Answer{Accept: true, Values: map[string]any{}}
-	for i, f := range fields {
+	for i, f := range q.fields {
 		how := "Answer here, without anything secret, or " + cancel + "."
 		if !f.required {
 			how = "Answer here, without anything secret, or say **skip**, or " + cancel + "."
@@ -158,8 +177,11 @@ func quotation(text string) string {
 	if text == "" {
 		text = "(nothing)"
 	}
-	return "> " + strings.ReplaceAll(text, "\n", "\n> ")
+	return "> " + strings.ReplaceAll(oneEnd.Replace(text), "\n", "\n> ")
 }
+
+// oneEnd makes all ends of lines the same: Markdown knows three.
+var oneEnd = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // maxPage bounds the address of a page, in bytes.
 const maxPage = 2 << 10

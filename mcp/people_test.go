@@ -185,6 +185,43 @@ func TestAskingWithoutEnd(t *testing.T) {
 	}
 }
 
+// Who refuses one question of a call refuses the others with it. What cannot be
+// asked does not count as refused.
+func TestOneRefusalIsEnough(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	var asks []string
+	for i := range maxAsked {
+		asks = append(asks, fmt.Sprintf(`"q%02d":{"method":"elicitation/create","params":{"mode":"form","message":"m%d","requestedSchema":{"type":"object","properties":{"a":{"type":%q}}}}}`,
+			i, i, map[bool]string{true: "object", false: "string"}[i == 0]))
+	}
+	s := asking(t, &calls, "{"+strings.Join(asks, ",")+"}", func(params json.RawMessage) string {
+		var p struct {
+			InputResponses map[string]struct{ Action string } `json:"inputResponses"`
+		}
+		_ = json.Unmarshal(params, &p)
+		n := map[string]int{}
+		for _, r := range p.InputResponses {
+			n[r.Action]++
+		}
+		return fmt.Sprintf(`{"resultType":"complete","content":[{"type":"text","text":"%v"}]}`, n)
+	})
+	asked, text, err := converse(t, s, "look", fresh(), "yes", "cancel")
+	if len(asked) != 2 || !strings.Contains(asked[0], "> m1\n") || text != fmt.Sprintf("map[accept:1 decline:%d]", maxAsked-1) || err != nil {
+		t.Errorf("asked %q, then %q, %v", asked, text, err)
+	}
+}
+
+// A server's words stay in their quotation, however their lines end.
+func TestQuotation(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "> (nothing)", "a\nb": "> a\n> b", "a\r\rb": "> a\n> \n> b", "a\r\nb": "> a\n> b"} {
+		if got := quotation(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // A page that has to be opened first comes as an error: the call is made anew
 // once somebody says so.
 func TestPageByError(t *testing.T) {

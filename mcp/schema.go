@@ -24,9 +24,11 @@ type schema struct {
 	shown   json.RawMessage      // for the model: the server's, with its descriptions cleaned
 	checked *jsonschema.Resolved // nil where checking may cost too much: it is then left to the server
 	text    json.RawMessage      // of checked
+	tree    map[string]any       // text as values
 }
 
-// anyObject is checked where the server's own schema cannot be.
+// anyObject is what arguments are in any case; the server's own schema is
+// checked where that is not too much.
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
 // readSchema looks at a schema. It fails for one that must not reach a model or
@@ -64,6 +66,7 @@ func readSchema(raw any) (schema, error) {
 	if s.text, err = json.Marshal(reduced); err != nil {
 		return schema{}, fmt.Errorf("its schema: %w", err)
 	}
+	s.tree, _ = reduced.(map[string]any)
 	if s.checked, err = resolve(s.text); err != nil {
 		return schema{}, err
 	}

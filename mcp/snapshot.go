@@ -43,6 +43,7 @@ type tool struct {
 	name      string // for the model
 	def       *sdk.Tool
 	digest    string
+	input     schema
 	output    schema // zero if the server promises none
 	promises  bool   // it has an output schema
 	again     bool   // may be called again after a lost connection
@@ -158,11 +159,8 @@ func (s *Server) admit(def *sdk.Tool, pins Pins, pinned bool, seen map[string]st
 	hints := def.Annotations
 	quiet := s.settings.TrustHints && hints != nil && hints.ReadOnlyHint
 	t.again = quiet || s.settings.TrustHints && hints != nil && hints.IdempotentHint
-	checks := anyObject
-	if in.checked != nil {
-		checks = in.text
-	}
-	t.harnessed = harness.NewRawTool(t.name, s.doc(def.Description), checks, s.runner(t)).Timeout(s.settings.timeout()).Deferred().Asks()
+	t.input = in
+	t.harnessed = harness.NewRawTool(t.name, s.doc(def.Description), anyObject, s.runner(t)).Timeout(s.settings.timeout()).Deferred().Asks()
 	t.harnessed.Schema = shown
 	if quiet {
 		t.harnessed = t.harnessed.Quiet()
