@@ -117,7 +117,8 @@ func (c *Client) Wait(ctx context.Context, channel, id string) (e Event, err err
 	return e, nil
 }
 
-// Abort ends the open turn, or only the turn with an id.
+// Abort ends the open turn and passes over what waits, or ends only the turn
+// with an id.
 func (c *Client) Abort(ctx context.Context, r Ref, turn string) (Admission, error) {
 	return c.control(ctx, r, "abort", map[string]string{"turn": turn})
 }
@@ -138,7 +139,7 @@ func (c *Client) Step(ctx context.Context, r Ref) (Admission, error) {
 }
 
 // Policy says what becomes of messages that come while a turn runs: "join",
-// "queue", "steer", "replace" or "drop".
+// "queue", "steer", "replace" or "drop"; "" for what its route says.
 func (c *Client) Policy(ctx context.Context, r Ref, policy string) (Admission, error) {
 	return c.control(ctx, r, "policy", map[string]string{"policy": policy})
 }

@@ -21,7 +21,7 @@ type Conversation struct {
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 
-	Status string          `json:"status"` // "idle", "waiting" or "running"
+	Status string          `json:"status"` // "idle", "waiting", "running" or "paused"
 	Turn   *Turn           `json:"turn"`   // the open one, nil if there is none
 	Turns  int             `json:"turns"`  // settled ones
 	Cost   float64         `json:"cost"`   // US dollars

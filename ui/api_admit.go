@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,12 +19,8 @@ import (
 // author is whoever holds a token.
 var author = chat.Author{ID: "api", Account: chat.APIAccount}
 
-// topics are the ways to steer a conversation; policies what becomes of
-// messages that come while a turn runs.
-var (
-	topics   = []string{"abort", "pause", "resume", "step", "policy"}
-	policies = []string{"join", "queue", "steer", "replace", "drop"}
-)
+// topics are the ways to steer a conversation.
+var topics = []string{chat.Abort, chat.Pause, chat.Resume, chat.Step, chat.SetPolicy}
 
 // admitTime bounds the wait for the store.
 const admitTime = 5 * time.Second
@@ -77,7 +72,7 @@ func (a *API) control(topic string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var b struct {
 			Turn   string `json:"turn"`
-			Policy string `json:"policy"`
+			Policy string `json:"policy"` // "" for that of the route
 			Key    string `json:"key"`
 		}
 		t, err := a.existing(r)
@@ -88,10 +83,10 @@ func (a *API) control(topic string) handler {
 			return err
 		}
 		switch {
-		case b.Turn != "" && (topic != "abort" || !isTurn.MatchString(b.Turn)):
+		case b.Turn != "" && (topic != chat.Abort || !isTurn.MatchString(b.Turn)):
 			return fail(badRequest, "turn is for abort and names a turn of the conversation")
-		case (b.Policy != "" || topic == "policy") && (topic != "policy" || !slices.Contains(policies, b.Policy)):
-			return fail(badRequest, "policy is for the path policy and one of "+strings.Join(policies, ", "))
+		case b.Policy != "" && (topic != chat.SetPolicy || new(chat.Policy).UnmarshalText([]byte(b.Policy)) != nil):
+			return fail(badRequest, "policy is for the path policy: join, queue, steer, replace, drop, or nothing for the route's")
 		}
 		e := chat.Event{Kind: chat.Control, Topic: topic, Text: b.Turn + b.Policy} // at most one of them
 		return a.admit(w, r, t, e, b.Key)

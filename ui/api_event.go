@@ -21,7 +21,7 @@ type eventView struct {
 	Status       string          `json:"status"` // "ignored", "waiting" in the inbox, "running", "settled"
 	Conversation state.ID        `json:"conversation,omitempty"`
 	Turn         string          `json:"turn,omitempty"`    // that took it
-	Outcome      string          `json:"outcome,omitempty"` // of the turn; "passed" or "noted" if it led to none
+	Outcome      string          `json:"outcome,omitempty"` // of the turn; "passed", "noted" or "obeyed" if it led to none
 	Reason       string          `json:"reason,omitempty"`
 	Answer       string          `json:"answer,omitempty"`  // the model's last words
 	Value        json.RawMessage `json:"value,omitempty"`   // the answer in the form that was wanted
@@ -96,8 +96,11 @@ func (f *following) follow(v state.View) (found bool, err error) {
 }
 
 func (f *following) record(r state.Record) error {
+	if f.view.Status == "settled" {
+		return nil
+	}
 	switch r.Kind {
-	case "heard", "passed", "said", "resulted", "settled":
+	case "heard", "passed", "controlled", "said", "resulted", "settled":
 	default:
 		return nil
 	}
@@ -117,6 +120,10 @@ func (f *following) record(r state.Record) error {
 	case record.Passed:
 		if b.Event == f.id {
 			v.Status, v.Outcome, v.Reason = "settled", "passed", b.Reason
+		}
+	case record.Controlled:
+		if b.Event == f.id {
+			v.Status, v.Outcome = "settled", "obeyed"
 		}
 	case record.Said:
 		if b.Turn == v.Turn && v.Status == "running" {

@@ -109,7 +109,7 @@ func (a *API) head(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := struct {
 		conversationView
-		Status    string         `json:"status"` // "idle", "waiting" for a turn to begin, or "running"
+		Status    string         `json:"status"` // "idle", "waiting" for a turn to begin, "running", or "paused" by an operator
 		Turn      *openTurn      `json:"turn,omitempty"`
 		Questions []record.Asked `json:"questions,omitempty"` // that calls wait with; the next message answers
 		Turns     int            `json:"turns"`               // settled ones
@@ -129,6 +129,9 @@ func (a *API) head(w http.ResponseWriter, r *http.Request) error {
 	}
 	if f.Turn != nil {
 		out.Status, out.Turn = "running", &openTurn{f.Turn.ID, f.Turn.Step}
+	}
+	if f.Held() {
+		out.Status = "paused"
 	}
 	return reply(w, http.StatusOK, out)
 }

@@ -252,7 +252,7 @@ func TestProblems(t *testing.T) {
 		{"POST", at + "a/abort", obj{"turn": "7"}, 400, badRequest},
 		{"POST", at + "a/pause", obj{"turn": "t" + strings.Repeat("a", 26)}, 400, badRequest},
 		{"POST", at + "a/policy", obj{"policy": "maybe"}, 400, badRequest},
-		{"POST", at + "a/policy", nil, 400, badRequest},
+		{"POST", at + "a/pause", obj{"policy": "queue"}, 400, badRequest},
 		{"GET", at + "a/records?limit=0", nil, 400, badRequest},
 		{"GET", at + "a/records?limit=501", nil, 400, badRequest},
 		{"GET", at + "a/records?before=x", nil, 400, badRequest},
