@@ -136,7 +136,10 @@ func (a *API) handle(pattern string, h handler) http.Handler {
 		began := time.Now()
 		answered := &answer{ResponseWriter: w}
 		err := h(answered, r)
-		if err != nil && r.Context().Err() == nil {
+		if err != nil && r.Context().Err() != nil {
+			err = fail(stopping, "the gateway is stopping") // or nobody listens any more
+		}
+		if err != nil {
 			a.refuse(answered, err)
 		}
 		a.Logger.Debug("request answered", "method", r.Method, "pattern", pattern, "status", answered.status, "took", time.Since(began))

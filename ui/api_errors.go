@@ -35,6 +35,7 @@ const (
 	tooManyWaits         Code = "too_many_waits"
 	failed               Code = "failed"
 	storeFailed          Code = "store_failed"
+	stopping             Code = "stopping"
 )
 
 // codes say for each code its status and what to do.
@@ -59,6 +60,7 @@ var codes = map[Code]struct {
 	tooManyWaits:         {http.StatusTooManyRequests, "Close streams that are not needed, or try again later."},
 	failed:               {http.StatusInternalServerError, "The log of the gateway says why."},
 	storeFailed:          {http.StatusServiceUnavailable, "Try again with the same key; nothing is done twice."},
+	stopping:             {http.StatusServiceUnavailable, "Try again in a moment, with the same key."},
 }
 
 // A Problem is the answer to a request that cannot be done.

@@ -78,6 +78,24 @@ func TestAdmittedBeforeTheAnswer(t *testing.T) {
 	}
 }
 
+// While the gateway stops, what is sent is stored or refused so that it is sent
+// again; no answer is empty.
+func TestAnswersWhileStopping(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.want(202, "POST", at+"a/messages", obj{"text": "x", "key": "k"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for path, want := range map[string]int{at + "a": 503, at + "a/records": 503, "/api/v1/events/api/api:k": 503} {
+		req := httptest.NewRequestWithContext(ctx, "GET", path, nil)
+		req.Header.Set("Authorization", "Bearer "+token)
+		rec := httptest.NewRecorder()
+		if w.api.ServeHTTP(rec, req); rec.Code != want || !strings.Contains(rec.Body.String(), `"code":"stopping"`) {
+			t.Errorf("%s: status %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
 // Equal content is equal however it is written; other content under one key is refused.
 func TestKeys(t *testing.T) {
 	t.Parallel()
