@@ -67,8 +67,9 @@ type Sender interface {
 
 // Limits say how fast a channel may be used and how soon it tells the truth.
 type Limits struct {
-	RoomEvery   time.Duration // time between two posts to a room that has refused one, 0 for none
-	SettleAfter time.Duration // how long after an attempt of unknown outcome a look (Finder) that finds nothing can be believed
+	RoomEvery    time.Duration // time between two posts to a room that has refused one, 0 for none
+	AccountEvery time.Duration // time between two posts to an account two rooms of which have refused one, 0 for none
+	SettleAfter  time.Duration // how long after an attempt of unknown outcome a look (Finder) that finds nothing can be believed
 }
 
 // A Finder can tell whether a post was made: by the key it carries.

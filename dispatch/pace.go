@@ -13,22 +13,29 @@ import (
 // calm is how long a room must be without a refusal to be used freely again.
 const calm = 5 * time.Minute
 
+// together is how soon after each other two rooms of an account must be refused
+// for the account to be what is limited.
+const together = time.Minute
+
 // A pacer keeps rooms below what their provider accepts. Providers take bursts
 // from most rooms most of the time, so a room is used freely until it is
 // refused; from then on posts are spaced as the channel's Limits say, until it
-// has been calm for a while. A refusal of one room delays only that room.
+// has been calm for a while. A refusal of one room delays only that room; when
+// two rooms of one account are refused, all its posts are spaced.
 type pacer struct {
 	clock func() time.Time
 	mu    sync.Mutex
-	rooms map[chat.Thread]*room // by the thread without its root
+	rooms map[chat.Thread]*room // by the thread without its root, and accounts by it without its room
 }
 
+// A room, or an account.
 type room struct {
-	from  time.Time            // no post before, says the provider
-	next  time.Time            // end of the row: the earliest time of a post that has no place in it
-	row   map[string]time.Time // places of those that wait, by the root of their thread
-	every time.Duration        // spacing
-	calm  time.Time            // free again
+	from  time.Time                 // no post before, says the provider
+	next  time.Time                 // end of the row: the earliest time of a post that has no place in it
+	row   map[chat.Thread]time.Time // places of the threads that wait
+	every time.Duration             // spacing
+	calm  time.Time                 // free again
+	last  string                    // of an account: the room that was refused last
 }
 
 func newPacer(clock func() time.Time) *pacer {
@@ -40,11 +47,27 @@ func newPacer(clock func() time.Time) *pacer {
 func (p *pacer) wait(t chat.Thread) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, r := p.clock(), p.rooms[roomOf(t)]
-	if r == nil || now.After(r.calm) {
-		return 0
+	return p.turn(t, p.clock())
+}
+
+// turn gives the thread its place in the rows of its room and its account, or
+// keeps the one it has, and takes both when the later one has come.
+func (p *pacer) turn(t chat.Thread, now time.Time) time.Duration {
+	at := now
+	for _, key := range []chat.Thread{roomOf(t), accountOf(t)} {
+		if r := p.rooms[key]; r != nil && !now.After(r.calm) {
+			at = latest(at, r.place(t, now))
+		}
 	}
-	return r.wait(t.Root, now)
+	if at.After(now) {
+		return at.Sub(now)
+	}
+	for _, key := range []chat.Thread{roomOf(t), accountOf(t)} {
+		if r := p.rooms[key]; r != nil {
+			delete(r.row, t)
+		}
+	}
+	return 0
 }
 
 // longest is how long a provider may ask a room to pause: a slip of its would
@@ -58,35 +81,46 @@ func (p *pacer) limited(t chat.Thread, after time.Duration, l channels.Limits) t
 	defer p.mu.Unlock()
 	now := p.clock()
 	maps.DeleteFunc(p.rooms, func(_ chat.Thread, r *room) bool { return now.After(r.calm) })
-	r := p.rooms[roomOf(t)]
-	if r == nil {
-		r = &room{row: map[string]time.Time{}}
-		p.rooms[roomOf(t)] = r
-	}
+	r := p.at(roomOf(t))
 	r.from = latest(r.from, now.Add(max(min(after, longest), l.RoomEvery, 100*time.Millisecond)))
 	r.every, r.calm = l.RoomEvery, r.from.Add(calm)
-	return r.wait(t.Root, now)
+	a := p.at(accountOf(t))
+	switch {
+	case a.every > 0 || a.last != "" && a.last != t.Room && l.AccountEvery > 0:
+		a.from = latest(a.from, now.Add(l.AccountEvery))
+		a.every, a.calm = l.AccountEvery, a.from.Add(calm)
+	default:
+		a.calm = now.Add(together)
+	}
+	a.last = t.Room
+	return p.turn(t, now)
 }
 
-// wait keeps the place of a root in the row, or gives it one at the end if it
+func (p *pacer) at(key chat.Thread) *room {
+	r := p.rooms[key]
+	if r == nil {
+		r = &room{row: map[chat.Thread]time.Time{}}
+		p.rooms[key] = r
+	}
+	return r
+}
+
+// place keeps the place of a thread in the row, or gives it one at the end if it
 // has none or the provider has since asked for a longer pause.
-func (r *room) wait(root string, now time.Time) time.Duration {
-	at, ok := r.row[root]
+func (r *room) place(t chat.Thread, now time.Time) time.Time {
+	at, ok := r.row[t]
 	if !ok || at.Before(r.from) {
 		at = latest(now, r.from, r.next)
-		r.next = at.Add(r.every)
+		r.row[t], r.next = at, at.Add(r.every)
 	}
-	if !at.After(now) {
-		delete(r.row, root)
-		return 0
-	}
-	r.row[root] = at
-	return at.Sub(now)
+	return at
 }
 
 func roomOf(t chat.Thread) chat.Thread {
 	t.Root = ""
 	return t
 }
+
+func accountOf(t chat.Thread) chat.Thread { return chat.Thread{Channel: t.Channel, Account: t.Account} }
 
 func latest(ts ...time.Time) time.Time { return slices.MaxFunc(ts, time.Time.Compare) }

@@ -90,12 +90,46 @@ func TestPace(t *testing.T) {
 			h.pass(calm + time.Second)
 			want(t, "b", p.wait(b), calm)
 		},
+		"two rooms of an account": func(t *testing.T, p *pacer, h *hand) {
+			both := channels.Limits{RoomEvery: time.Second, AccountEvery: 300 * time.Millisecond}
+			third := func(root string) time.Duration { return p.wait(thread("third", root)) }
+			p.limited(a, time.Second, both)
+			want(t, "one alone", third("x"), 0)
+			h.pass(together)
+			p.limited(thread("s", "a"), time.Second, both)
+			want(t, "behind both", third("x"), 600*time.Millisecond)
+			want(t, "and after that", third("y"), 900*time.Millisecond)
+			want(t, "the same place", third("x"), 600*time.Millisecond)
+			other := thread("third", "x")
+			other.Account = "B"
+			want(t, "another account", p.wait(other), 0)
+			h.pass(600 * time.Millisecond)
+			want(t, "its turn", third("x"), 0)
+			want(t, "the next of the thread", third("x"), 600*time.Millisecond)
+			h.pass(400 * time.Millisecond)
+			want(t, "the room's own turn", p.wait(thread("s", "a")), 0)
+			h.pass(calm)
+			want(t, "calm again", third("z"), 0)
+			want(t, "calm again", third("z"), 0)
+		},
+		"two rooms long after each other": func(t *testing.T, p *pacer, h *hand) {
+			both := channels.Limits{RoomEvery: time.Second, AccountEvery: time.Second}
+			p.limited(a, time.Second, both)
+			h.pass(together + 1)
+			p.limited(thread("s", "a"), time.Second, both)
+			want(t, "a third", p.wait(thread("third", "x")), 0)
+		},
+		"an account without a limit": func(t *testing.T, p *pacer, _ *hand) {
+			p.limited(a, time.Second, every)
+			p.limited(thread("s", "a"), time.Second, every)
+			want(t, "a third", p.wait(thread("third", "x")), 0)
+		},
 		"bounded memory": func(t *testing.T, p *pacer, h *hand) {
 			for i := range 100 {
 				p.limited(thread(fmt.Sprint(i), ""), time.Second, every)
 				h.pass(calm)
 			}
-			if len(p.rooms) > 2 {
+			if len(p.rooms) > 3 { // two of rooms, one of their account
 				t.Errorf("%d rooms are remembered", len(p.rooms))
 			}
 		},

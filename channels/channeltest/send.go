@@ -162,7 +162,7 @@ func (h Harness) broken(t *testing.T) {
 func (h Harness) compose(t *testing.T) {
 	c := h.New(t, "")
 	l := c.Limits()
-	if l.RoomEvery < 0 || l.SettleAfter < 0 {
+	if l.RoomEvery < 0 || l.AccountEvery < 0 || l.SettleAfter < 0 {
 		t.Errorf("limits %+v", l)
 	}
 	long := strings.Repeat("Some **bold** words, `code` & <more>. ", 600)

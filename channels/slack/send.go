@@ -30,9 +30,10 @@ const (
 
 // Limits are Slack's: about one message a second in a channel. It lets short
 // bursts through and answers 429 with a time beyond them, so a burst costs a
-// wait at worst, while a pace without burst would delay every busy channel.
+// wait at worst, while a pace without burst would delay every busy channel. A
+// workspace as a whole takes some hundred a minute.
 func (c *Channel) Limits() channels.Limits {
-	return channels.Limits{RoomEvery: time.Second, SettleAfter: 5 * time.Second}
+	return channels.Limits{RoomEvery: time.Second, AccountEvery: 300 * time.Millisecond, SettleAfter: 5 * time.Second}
 }
 
 // Send posts one message. A post to a thread whose first message is gone is made
