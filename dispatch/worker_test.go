@@ -190,6 +190,32 @@ func TestInterruptedTurnIsClaimedAgain(t *testing.T) {
 	}
 }
 
+// A process that dies with a conversation keeps it from the others for no longer
+// than its lease, which is well below 35 seconds by default.
+func TestDeadOwnerIsTakenOver(t *testing.T) {
+	t.Parallel()
+	var w *world
+	var taken []time.Duration
+	bubble(t, func(made *world) {
+		w = made
+		w.hear("r")
+		if l, err := w.store.Claim(w.Context(), "dead", w.gw.Lease); err != nil || l.Attempt != 1 {
+			t.Fatalf("claimed %+v, %v", l, err)
+		}
+		w.run()
+		w.pass(time.Minute)
+		if len(taken) != 1 || taken[0] > 35*time.Second {
+			t.Errorf("taken over at %v, want once within 35 s", taken)
+		}
+	}, withEngine(func(ctx, _ context.Context, l state.Lease) error {
+		taken = append(taken, w.at())
+		if l.Attempt != 2 {
+			t.Errorf("attempt %d, want 2", l.Attempt)
+		}
+		return w.settle(ctx, l)
+	}))
+}
+
 func TestClaimsThatFail(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -135,8 +135,9 @@ func (e *Engine) tryAt(a harness.Agent, s harness.Snapshot) error {
 
 // Run works on the leased conversation until its turn is settled. When soft
 // ends it stops at the next step boundary and gives the lease back, the turn
-// still open; when ctx ends it stops at once. On an error nothing uncommitted
-// is left behind and the lease is as it was.
+// still open; when ctx ends it stops at once and, unless the lease is lost, gives
+// it back: that is no crash. On an error nothing uncommitted is left behind, and
+// otherwise the lease is as it was.
 func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 	c, entries, err := e.load(ctx, l.Conversation.ID)
 	if err != nil {
@@ -154,6 +155,12 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 		r.log.Warn("sandbox not closed", "err", cerr)
 	}
 	if err != nil {
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), state.ErrLeaseLost) {
+			r.batch, r.err = state.Batch{Release: true, Wake: e.Clock()}, nil
+			if berr := r.commit(ctx); berr != nil {
+				r.log.Warn("lease not given back", "err", berr)
+			}
+		}
 		return fmt.Errorf("conversation %s: %w", l.Conversation.ID, err)
 	}
 	e.folds.put(l.Conversation.ID, c)

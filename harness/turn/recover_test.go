@@ -207,7 +207,8 @@ func TestLostLeaseWritesNothing(t *testing.T) {
 	}
 }
 
-// When its context ends a run stops, with the reason, and leaves nothing behind.
+// When its context ends a run stops, with the reason, leaves nothing behind and
+// gives the lease back: another goes on at once.
 func TestHardStop(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("stopping")
@@ -239,10 +240,12 @@ func TestHardStop(t *testing.T) {
 		if err := w.engine.Run(ctx, context.Background(), l); !errors.Is(err, reason) {
 			t.Errorf("%s: %v", name, err)
 		}
-		w.store.Expire()
 		w.run()
 		if d := cmp.Diff([]string{"ok"}, w.posts()); d != "" {
 			t.Errorf("%s: posts (-want +got):\n%s", name, d)
+		}
+		if s := of[record.Settled](w.records()); len(s) != 1 || s[0].Attempt != 1 {
+			t.Errorf("%s: settled %+v, want its first attempt", name, s)
 		}
 	}
 }
