@@ -37,7 +37,7 @@ func UseModel(c *Context, name string, options ...ModelOption) {
 	c.use("UseModel")
 	switch {
 	case name == "":
-		c.misuse("UseModel", "the name is empty")
+		c.misuse("UseModel", "the name is empty; name a model of the settings, or provider/model")
 	case c.m.Model != "" && c.m.Model != name:
 		c.misuse("UseModel", "called for %q and for %q; one render has one model", c.m.Model, name)
 	case c.m.Model != "":
@@ -57,7 +57,7 @@ func UseSandbox(c *Context, name string) {
 	c.use("UseSandbox")
 	switch {
 	case name == "":
-		c.misuse("UseSandbox", "the name is empty")
+		c.misuse("UseSandbox", "the name is empty; name a kind of sandbox")
 	case c.m.Sandbox != "":
 		c.misuse("UseSandbox", "called for %q and for %q; one render has one sandbox", c.m.Sandbox, name)
 	default:
@@ -73,7 +73,7 @@ func UseTool(c *Context, t Tool) {
 
 func (c *Context) mount(hook string, t Tool) {
 	if t.err != nil {
-		c.misuse(hook, "tool %q: %v", t.Name, t.err)
+		c.misuse(hook, "tool %q: %v; correct its arguments", t.Name, t.err)
 		return
 	}
 	if !validName.MatchString(t.Name) {

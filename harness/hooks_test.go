@@ -126,31 +126,6 @@ func TestRenderSurvivesPanics(t *testing.T) {
 	}
 }
 
-// A hook that is called when the render is over cannot do its work, so it says so.
-func TestHookAfterRender(t *testing.T) {
-	t.Parallel()
-	var kept *harness.Context
-	render(t, func(c *harness.Context) string { kept = c; harness.UseModel(c, "fast"); return "" }, snapshot())
-	for name, hook := range map[string]func(){
-		"UseModel":       func() { harness.UseModel(kept, "fast") },
-		"UseSandbox":     func() { harness.UseSandbox(kept, "virtual") },
-		"UseTool":        func() { harness.UseTool(kept, echo("a")) },
-		"UseSkill":       func() { harness.UseSkill(kept, review) },
-		"UseInstruction": func() { harness.UseInstruction(kept, "x") },
-		"UseLevel":       func() { harness.UseLevel(kept, 1, "x") },
-		"UseState":       func() { harness.UseState(kept, "n", 0) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if got := fmt.Sprint(recover()); !strings.Contains(got, "harness."+name+" called after the render ended") {
-					t.Errorf("panicked with %q", got)
-				}
-			}()
-			hook()
-		})
-	}
-}
-
 // Each kind of thing may be declared under a condition.
 func TestConditionalHooks(t *testing.T) {
 	t.Parallel()

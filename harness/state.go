@@ -86,7 +86,7 @@ func (s State[T]) read(raw json.RawMessage, version int) (v T, err error) {
 		return v, fmt.Errorf("%q: the stored value has version %d and this code knows %d; run the newer code, or use another name", s.name, version, s.version)
 	case version < s.version:
 		if v, err = s.migrate(raw, version); err != nil {
-			return v, fmt.Errorf("%q: migrate from version %d to %d: %w", s.name, version, s.version, err)
+			return v, fmt.Errorf("%q: migrate from version %d to %d: %w; mend the function of Migrate", s.name, version, s.version, err)
 		}
 		return v, nil
 	}

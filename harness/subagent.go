@@ -57,7 +57,7 @@ func UseSubagent(c *Context, s Subagent) {
 		return
 	}
 	if s.Agent == nil {
-		c.misuse("UseSubagent", "subagent %q has no agent function", s.Name)
+		c.misuse("UseSubagent", "subagent %q has no agent function; give it one", s.Name)
 		return
 	}
 	if _, ok := c.m.Subagent(s.Name); ok {

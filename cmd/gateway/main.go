@@ -62,6 +62,7 @@ type cli struct {
 	Memory        memoryCmd        `cmd:"" help:"Look at what is remembered, and embed it again."`
 	MCP           mcpCmd           `cmd:"" name:"mcp" help:"Look at MCP servers and pin their tools."`
 	Secrets       secretsCmd       `cmd:"" help:"Keys for the secrets in the store."`
+	Hooks         hooksCmd         `cmd:"" help:"List what an agent in Go may declare."`
 	Version       versionCmd       `cmd:"" help:"Print the version."`
 }
 
