@@ -109,6 +109,10 @@ var scenarios = map[string]scenario{
 			return "look done", r.work(c.Key())
 		}))
 	}, model: says(map[string]scripted.Step{"please": call("look"), "me too": scripted.Say("both")}, "the end"), says: []string{"please"}},
+	"question and payment": {
+		agent: func(r *runs) harness.Agent { return plain(pay(r)) },
+		model: says(map[string]scripted.Step{"please": call("pay")}, "the end"), says: []string{"please", "yes, do"},
+	},
 	"state":              {agent: tally, model: says(map[string]scripted.Step{"please": call("count", "count")}, "the end"), says: []string{"please", "please"}, check: counts("n")},
 	"tasks side by side": taskScenario,
 	"files": {agent: func(r *runs) harness.Agent {
@@ -188,6 +192,22 @@ func batch(r *runs) harness.Tool {
 			}
 		}
 		return "six files", nil
+	}).Durable()
+}
+
+// pay asks the thread and then the bank, which makes one charge for a key
+// however often it is asked.
+func pay(r *runs) harness.Tool {
+	return harness.NewTool("pay", "Pays.", func(ctx context.Context, c *harness.Call, _ struct{}) (string, error) {
+		a, err := harness.Ask(ctx, c, "sure", "Pay 100 dollars?")
+		if err != nil {
+			return "", err
+		}
+		if !strings.HasPrefix(a.Text, "yes") {
+			return "not paid", nil
+		}
+		_, err = harness.Step(ctx, c, "charge", func(context.Context) (bool, error) { return true, r.work(c.Key() + "/charge") })
+		return "paid", err
 	}).Durable()
 }
 
