@@ -62,7 +62,7 @@ type Retry struct {
 	Took    time.Duration `json:"took_ns"`
 	Cost    float64       `json:"cost"`
 	Version string        `json:"version,omitempty"` // of the code
-	Result  string        `json:"result"`            // "failed again", "answered", "open", "told to the model", or the outcome of the turn
+	Result  string        `json:"result"`            // "failed again", "answered", "open", "told to the model", "left to people", "probed: " and what was found, or the outcome of the turn
 }
 
 // Retries lists what was tried again, in the order of the log.
@@ -108,11 +108,20 @@ func (l *retries) add(r state.Record, task string, b Body) {
 		}
 	case Said:
 		l.end(task, b.Turn, b.Step, "answered")
+	case Probed:
+		n.Turn, n.Step, n.Try, n.Class, n.Tool, n.Call, n.Result = b.Turn, b.Step, b.Try, ClassUnknown, b.Tool, b.Call, "probed: "+b.Found
+		l.list = append(l.list, n)
 	case Did:
-		if b.End == Unknown {
-			n.Turn, n.Step, n.Class, n.Tool, n.Call, n.Result = b.Turn, b.Step, ClassUnknown, b.Tool, b.CallID, "told to the model"
-			l.list = append(l.list, n)
+		switch b.End {
+		case Unknown:
+			n.Result = "told to the model"
+		case NeedsHuman:
+			n.Result = "left to people"
+		case Done, Failed, Refused:
+			return
 		}
+		n.Turn, n.Step, n.Class, n.Tool, n.Call = b.Turn, b.Step, ClassUnknown, b.Tool, b.CallID
+		l.list = append(l.list, n)
 	case Settled:
 		l.end(task, b.Turn, 0, string(b.Outcome))
 		if b.Attempt > 1 && task == "" {

@@ -102,6 +102,9 @@ func TestRetriesOfALog(t *testing.T) {
 		record.Child{Task: []string{"x", "y"}, Body: record.Retried{Turn: "t", Step: 1, Fault: model.Invalid}},
 		record.Said{Turn: "t", Step: 1},
 		record.Retried{Turn: "t", Step: 2, Fault: model.Overflow},
+		record.Probed{Turn: "t", Step: 2, Call: "c", Tool: "pay", Try: 2, Found: "done"},
+		record.Did{Turn: "t", Step: 2, CallID: "c", Tool: "pay", End: record.NeedsHuman},
+		record.Did{Turn: "t", Step: 2, CallID: "d", Tool: "look", End: record.Done},
 		record.Settled{Turn: "t", Outcome: record.Broken, Attempt: 1},
 	} {
 		r, err := record.Encode(b)
@@ -120,6 +123,8 @@ func TestRetriesOfALog(t *testing.T) {
 		{Record: 3, Turn: "t", Step: 1, Class: record.ClassOverflow, Took: time.Second, Cost: 0.5, Result: "answered"},
 		{Record: 4, Turn: "t", Task: "x/y", Step: 1, Class: record.ClassArguments, Fault: model.Invalid, Result: "open"},
 		{Record: 6, Turn: "t", Step: 2, Class: record.ClassOverflow, Fault: model.Overflow, Result: "failed"},
+		{Record: 7, Turn: "t", Step: 2, Try: 2, Class: record.ClassUnknown, Tool: "pay", Call: "c", Result: "probed: done"},
+		{Record: 8, Turn: "t", Step: 2, Class: record.ClassUnknown, Tool: "pay", Call: "c", Result: "left to people"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
