@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -113,6 +114,41 @@ var scenarios = map[string]scenario{
 		agent: func(r *runs) harness.Agent { return plain(pay(r)) },
 		model: says(map[string]scripted.Step{"please": call("pay")}, "the end"), says: []string{"please", "yes, do"},
 	},
+	"probed call": {
+		agent: func(r *runs) harness.Agent { return plain(probed(r)) },
+		model: says(map[string]scripted.Step{"please": call("act", "act")}, "the end"), says: []string{"please", "please"},
+		check: func(t testing.TB, w *world, _ *record.Fold) {
+			parked := map[string]bool{}
+			for _, s := range of[record.Settled](w.records()) {
+				parked[s.Turn] = s.Outcome == record.Parked
+			}
+			for _, d := range of[record.Did](w.records()) {
+				if d.End != record.Done && !parked[d.Turn] {
+					t.Errorf("a call that can be probed ended as %s", d.End)
+				}
+			}
+		},
+	},
+	"callbacks of everything": {
+		agent: everywhere, model: says(map[string]scripted.Step{"please": call("look")}, "the end"), says: []string{"please", "thanks"},
+		check: func(t testing.TB, w *world, f *record.Fold) {
+			answers := len(of[record.Said](w.records()))
+			if got, want := fmt.Sprintf("%s %s", f.State["answers"], f.State["settled"]), fmt.Sprintf("%d %d", answers, f.Turns); got != want {
+				t.Errorf("answers and ends counted: %s, want %s", got, want)
+			}
+		},
+	},
+	"wanted result": {agent: func(r *runs) harness.Agent {
+		return func(c *harness.Context) string {
+			harness.UseResult[struct {
+				N int `json:"n"`
+			}](c)
+			return plain(counted(r, "look"))(c)
+		}
+	}, model: says(map[string]scripted.Step{
+		"please": call("look"), "look done": scripted.Say("42"), "Interrupted": scripted.Say("42"),
+		"Call the tool finish": scripted.Call("finish", `{"n":42}`),
+	}, "the end"), says: []string{"please"}},
 	"state":              {agent: tally, model: says(map[string]scripted.Step{"please": call("count", "count")}, "the end"), says: []string{"please", "please"}, check: counts("n")},
 	"tasks side by side": taskScenario,
 	"files": {agent: func(r *runs) harness.Agent {
@@ -209,6 +245,39 @@ func pay(r *runs) harness.Tool {
 		_, err = harness.Step(ctx, c, "charge", func(context.Context) (bool, error) { return true, r.work(c.Key() + "/charge") })
 		return "paid", err
 	}).Durable()
+}
+
+// probed is done at most once for a key, and can say whether it was.
+func probed(r *runs) harness.Tool {
+	return counted(r, "act").Probe(func(_ context.Context, c *harness.Call, _ json.RawMessage) (harness.Probed, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.by[c.Key()] > 0 {
+			return harness.Probed{Found: harness.FoundDone, Result: "act done"}, nil
+		}
+		return harness.Probed{Found: harness.FoundNothing}, nil
+	})
+}
+
+// everywhere counts answers and ends, and may die in each callback.
+func everywhere(r *runs) harness.Agent {
+	return func(c *harness.Context) string {
+		answers, ends := harness.UseState(c, "answers", 0), harness.UseState(c, "settled", 0)
+		more := func(v int) int { return v + 1 }
+		harness.UseResponseStart(c, "start", func(context.Context, *harness.Call) error { return r.life.point() })
+		harness.UseResponseFinish(c, "finish", func(_ context.Context, call *harness.Call, _ harness.Response) error {
+			answers.Update(call, more)
+			return r.life.point()
+		})
+		harness.UseToolCall(c, "guard", func(_ context.Context, _ *harness.Call, args json.RawMessage) (json.RawMessage, error) {
+			return args, r.life.point()
+		})
+		harness.UseSettled(c, "settled", func(_ context.Context, call *harness.Call, _ harness.Settled) error {
+			ends.Update(call, more)
+			return r.life.point()
+		})
+		return plain(counted(r, "look"))(c)
+	}
 }
 
 func useCount(c *harness.Context, r *runs) {
