@@ -239,7 +239,8 @@ func TestSingleStepsKeepTheContract(t *testing.T) {
 				w.steer(chat.Step, "")
 			}
 			s.more = func(w *world) bool {
-				open := w.present().Turn != nil
+				f := w.present()
+				open := f.Turn != nil && len(f.Waits()) == 0 // what waits for people waits
 				if open {
 					w.steer(chat.Step, "")
 				}
