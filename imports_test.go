@@ -45,6 +45,7 @@ var mayImport = []struct {
 	{"sandbox/*", "sandbox config"},
 
 	{"harness", "chat model sandbox policy"},
+	{"harness/harnesstest", "harness"},
 	{"harness/record", "harness chat model state"},
 	{"harness/turn", "harness harness/record chat model sandbox state policy"},
 	{"harness/enhance", "harness chat sandbox policy"},

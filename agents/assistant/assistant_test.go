@@ -10,6 +10,7 @@ import (
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/enhance"
+	"github.com/heddlehq/heddle/harness/harnesstest"
 )
 
 var ladder = []enhance.Rung{{Name: "quick", Model: "fast"}, {Name: "strong", Model: "strong", Sandbox: "virtual", Who: chat.Member}}
@@ -52,4 +53,19 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("the default prompt does not explain %s", mark)
 		}
 	}
+}
+
+// The agent and its ladder read only their context, and declare the same for the
+// same snapshot.
+func TestAgentIsPure(t *testing.T) {
+	t.Parallel()
+	harnesstest.Pure(t, ".")
+	harnesstest.Pure(t, "../../harness/enhance")
+	var snapshots []harness.Snapshot
+	for _, trust := range []chat.Role{chat.Outsider, chat.Member, chat.Admin} {
+		for _, unlocked := range []string{`{}`, `{"strong":{}}`} {
+			snapshots = append(snapshots, harness.Snapshot{Trust: trust, State: map[string]json.RawMessage{enhance.StateName: json.RawMessage(unlocked)}})
+		}
+	}
+	harnesstest.Same(t, assistant.New(assistant.Options{Ladder: ladder}), snapshots...)
 }
