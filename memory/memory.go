@@ -151,6 +151,9 @@ func (m *Memory) soon(ctx context.Context, h head, text string) ([]float32, erro
 	return nil, nil
 }
 
+// maxDimension bounds a vector: the largest models have a third of it.
+const maxDimension = 1 << 14
+
 // embed returns vectors of length one, nil for a text that has no direction.
 func (m *Memory) embed(ctx context.Context, h head, texts []string) ([][]float32, error) {
 	vs, err := m.Embedder.Embed(ctx, texts)
@@ -164,6 +167,9 @@ func (m *Memory) embed(ctx context.Context, h head, texts []string) ([][]float32
 	for i, v := range vs {
 		if len(v) == 0 || len(v) != dimension {
 			return nil, fmt.Errorf("embed: a vector has %d dimensions, another %d", len(v), dimension)
+		}
+		if len(v) > maxDimension {
+			return nil, fmt.Errorf("embed: a vector has %d dimensions, at most %d are kept", len(v), maxDimension)
 		}
 		if h.Dimension != 0 && len(v) != h.Dimension {
 			return nil, &MismatchError{Account: h.account.String(), Have: h.Embedder, HaveDimension: h.Dimension, Want: m.Embedder.Name(), WantDimension: len(v)}

@@ -127,7 +127,9 @@ func (s *sight) sees(ctx context.Context, it *Item) bool {
 	if !open {
 		return false
 	}
-	if s.m.Role != nil && it.Author.ID != "" {
+	// A conversation that has sent something is no person: what it may counts as
+	// of then.
+	if s.m.Role != nil && it.Author.ID != "" && it.Author.Account != chat.ConversationAccount {
 		role, ok := s.roles[it.Author]
 		if !ok {
 			role, _ = s.m.Role(ctx, it.Thread, it.Author) // not known is Outsider

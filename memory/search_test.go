@@ -82,6 +82,60 @@ func TestNow(t *testing.T) {
 	}
 }
 
+// TestSentAlong finds what a conversation was sent by another one: there is
+// nobody of that name to look up.
+func TestSentAlong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newStore(), Options{})
+	sent := chat.Author{ID: "cabc", Account: chat.ConversationAccount}
+	w.roles[sent.ID] = chat.Outsider
+	if err := w.Remember(context.Background(), Item{ID: "sent", Kind: Note, Thread: in("T1", "C1"), Text: "sent along", Author: sent, Role: chat.Member, At: start}); err != nil {
+		t.Fatal(err)
+	}
+	for trust, want := range map[chat.Role]int{chat.Member: 1, chat.Maintainer: 0} {
+		if got := w.find(in("T1", "C2"), trust, "sent along"); len(got) != want {
+			t.Errorf("a %v finds %q", trust, got)
+		}
+	}
+}
+
+// liar is an embedder that answers with something else.
+type liar struct{ vectors [][]float32 }
+
+func (liar) Name() string                                           { return "liar" }
+func (l liar) Embed(context.Context, []string) ([][]float32, error) { return l.vectors, nil }
+
+// TestLyingEmbedder keeps what is remembered, and finds it by its words,
+// whatever the embedder answers.
+func TestLyingEmbedder(t *testing.T) {
+	t.Parallel()
+	for name, vectors := range map[string][][]float32{
+		"nothing": nil, "two for one": {{1}, {1}}, "an empty one": {{}}, "no vector": {nil}, "nothing but zeros": {{0, 0}},
+		"no number": {{1, float32(math.NaN())}}, "endless": {{float32(math.Inf(1))}}, "huge": {make([]float32, maxDimension+1)},
+	} {
+		l := &liar{vectors: vectors}
+		if name == "huge" {
+			l.vectors[0][0] = 1
+		}
+		s := newStore()
+		w := newWorld(t, s, Options{Embedder: l})
+		w.note(in("T1", "C1"), "U1", chat.Member, "a note")
+		r, err := w.Search(context.Background(), Query{Text: "note", Thread: in("T1", "C1"), Trust: chat.Member})
+		if err != nil || len(r.Found) != 1 || !r.WordsOnly {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		l.vectors = [][]float32{{3, 4}} // it comes to its senses
+		w.note(in("T1", "C1"), "U1", chat.Member, "another")
+		if r, err = w.Search(context.Background(), Query{Text: "note", Thread: in("T1", "C1"), Trust: chat.Member}); err != nil || len(r.Found) != 2 || r.WordsOnly {
+			t.Errorf("%s, then right: %+v, %v", name, r, err)
+		}
+		l.vectors = [][]float32{{1}} // of another length: it is another model
+		if _, err = w.Search(context.Background(), Query{Text: "note", Thread: in("T1", "C1"), Trust: chat.Member}); !errors.As(err, new(*MismatchError)) {
+			t.Errorf("%s, then shorter: %v", name, err)
+		}
+	}
+}
+
 // TestRememberTwice stores an item once, also after a restart.
 func TestRememberTwice(t *testing.T) {
 	t.Parallel()

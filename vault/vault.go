@@ -37,6 +37,10 @@ func NewKey() string {
 // ErrKey is what New fails with for a key that is none.
 var ErrKey = errors.New("a key has 32 bytes in base64")
 
+// ErrSealed is wrapped by what Load and Renew fail with for a secret that is
+// damaged or was made with a key that is not there.
+var ErrSealed = errors.New("damaged, or made with another key")
+
 // New makes a vault over a store. The first key encrypts; the others are older
 // ones, which still decrypt.
 func New(values state.Values, keys ...string) (*Vault, error) {
@@ -79,11 +83,11 @@ func (v *Vault) Load(ctx context.Context, name string) ([]byte, error) {
 // open decrypts and says which key that took.
 func (v *Vault) open(name string, sealed []byte) (secret []byte, key int, err error) {
 	for i, k := range v.keys {
-		if secret, err := k.Open(nil, nil, sealed, bound(name)); err == nil {
+		if secret, err := k.Open([]byte{}, nil, sealed, bound(name)); err == nil {
 			return secret, i, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("secret %s: damaged, or made with another key", name)
+	return nil, 0, fmt.Errorf("secret %s: %w", name, ErrSealed)
 }
 
 // Save replaces a secret; nil deletes it.
@@ -99,9 +103,10 @@ func (v *Vault) Save(ctx context.Context, name string, secret []byte) error {
 }
 
 // Renew encrypts with the first key what an older one encrypted, so that the
-// older one can be thrown away, and says how many secrets that were. One that no
-// key decrypts stays as it is and is an error.
+// older one can be thrown away, and says how many secrets that were. Those that
+// no key decrypts stay as they are and are an error, which holds up no other.
 func (v *Vault) Renew(ctx context.Context) (renewed int, err error) {
+	var sealed []error
 	after := ""
 	for {
 		some, err := v.values.ListValues(ctx, space, after, 100)
@@ -109,14 +114,15 @@ func (v *Vault) Renew(ctx context.Context) (renewed int, err error) {
 			return renewed, err
 		}
 		if len(some) == 0 {
-			return renewed, nil
+			return renewed, errors.Join(sealed...)
 		}
 		for _, one := range some {
 			after = one.Key
 			secret, key, err := v.open(one.Key, one.Data)
 			switch {
 			case err != nil:
-				return renewed, err
+				sealed = append(sealed, err)
+				continue
 			case key == 0:
 				continue
 			}

@@ -63,6 +63,12 @@ func TestVault(t *testing.T) {
 			t.Errorf("%s: loaded %q", name, got)
 		}
 	}
+	if err := v.Save(t.Context(), "empty", []byte{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := v.Load(t.Context(), "empty"); got == nil || len(got) != 0 || err != nil {
+		t.Errorf("an empty one: %v, %v", got, err)
+	}
 	if err := v.Save(t.Context(), "a", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +101,12 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := st.PutValues(t.Context(), "secrets", state.Value{Key: "1", Data: []byte("damaged")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Save(t.Context(), "9", []byte{}); err != nil {
+		t.Fatal(err)
+	}
 	both := open(t, st, fresh, old)
 	if got, err := both.Load(t.Context(), "7"); string(got) != "hush" || err != nil {
 		t.Errorf("an old secret: %q, %v", got, err)
@@ -102,21 +114,27 @@ func TestRotation(t *testing.T) {
 	if err := both.Save(t.Context(), "7", []byte("new")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []int{n - 1, 0} {
-		if got, err := both.Renew(t.Context()); got != want || err != nil {
+	for _, want := range []int{n - 2, 0} { // the damaged one holds up no other
+		if got, err := both.Renew(t.Context()); got != want || !errors.Is(err, vault.ErrSealed) || !strings.Contains(err.Error(), "secret 1:") {
 			t.Errorf("renewed %d, %v, want %d", got, err, want)
 		}
 	}
+	if err := both.Save(t.Context(), "1", []byte("again")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := both.Renew(t.Context()); got != 0 || err != nil {
+		t.Errorf("renewed %d, %v, want none", got, err)
+	}
 	after := open(t, st, fresh)
 	for i := range n {
-		if got, err := after.Load(t.Context(), fmt.Sprint(i)); len(got) == 0 || err != nil {
+		if got, err := after.Load(t.Context(), fmt.Sprint(i)); got == nil || err != nil {
 			t.Fatalf("%d: %q, %v", i, got, err)
 		}
 	}
 	if _, err := before.Load(t.Context(), "8"); err == nil {
 		t.Error("the old key still decrypts")
 	}
-	if _, err := before.Renew(t.Context()); err == nil {
-		t.Error("secrets of no key are renewed")
+	if got, err := before.Renew(t.Context()); got != 0 || err == nil {
+		t.Errorf("renewed %d of no key, %v", got, err)
 	}
 }

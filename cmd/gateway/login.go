@@ -221,23 +221,22 @@ func granted(q url.Values, state string) (mcp.Grant, error) {
 }
 
 type mcpLogoutCmd struct {
-	Name string `arg:"" help:"The server."`
+	Name string `arg:"" help:"The server, which may be gone from the settings."`
 }
 
-// Run throws the tokens of a server away.
+// Run throws the tokens of a server away, also those that no key decrypts.
 func (c mcpLogoutCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
-	r, err := remotesFor(s, []string{c.Name})
-	if err != nil {
-		return err
+	f := readFile(s)
+	if one, ok := f.mcp[c.Name]; ok && one.OAuth == nil {
+		s.Refuse("mcp."+c.Name, "a server without oauth", "a server that people log in at")
 	}
-	t, store, err := tokensFor(ctx, s, r.settings)
+	t, store, err := tokensFor(ctx, s, map[string]mcp.Settings{c.Name: {OAuth: &mcp.OAuth{}}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if t == nil {
-		s.Refuse("mcp."+c.Name, "a server without oauth", "a server that people log in at")
-		return s.Err()
+	if b, err := t.Load(ctx, c.Name); b == nil && err == nil {
+		return fmt.Errorf("there are no tokens of %s", printable(c.Name))
 	}
 	if err := t.Save(ctx, c.Name, nil); err != nil {
 		return err

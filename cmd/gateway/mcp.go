@@ -15,6 +15,7 @@ import (
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/mcp"
 	"github.com/heddlehq/heddle/state"
+	"github.com/heddlehq/heddle/vault"
 )
 
 // remotes are the MCP servers of the settings.
@@ -81,7 +82,10 @@ func (r *remotes) open(ctx context.Context, st state.Values, logger *slog.Logger
 		maps.DeleteFunc(settings, func(_ string, one mcp.Settings) bool { return one.OAuth != nil })
 	} else {
 		var err error
-		if t, err = openTokens(ctx, st, r.keys, logger); err != nil {
+		if t, err = openTokens(st, r.keys); err != nil {
+			return err
+		}
+		if err := renewSecrets(ctx, st, r.keys, logger); err != nil {
 			return err
 		}
 	}
@@ -89,6 +93,8 @@ func (r *remotes) open(ctx context.Context, st state.Values, logger *slog.Logger
 	switch {
 	case errors.Is(err, mcp.ErrLogin):
 		return fmt.Errorf("%w: %w: gateway mcp login NAME", errSettings, err)
+	case errors.Is(err, vault.ErrSealed):
+		return fmt.Errorf("%w: %w: set the key in %s, or log in anew: gateway mcp login NAME", errSettings, err, varSecretKey.Name)
 	case err != nil:
 		return fmt.Errorf("%w: %w", errAway, err)
 	}

@@ -77,9 +77,8 @@ func (t tokens) Save(ctx context.Context, server string, secret []byte) error {
 	return t.vault.Save(ctx, "mcp/"+server, secret)
 }
 
-// openTokens opens the vault in a store, nil without a key. With several keys
-// it encrypts all with the first.
-func openTokens(ctx context.Context, st state.Values, keys []string, logger *slog.Logger) (mcp.TokenStore, error) {
+// openTokens opens the vault in a store, nil without a key.
+func openTokens(st state.Values, keys []string) (mcp.TokenStore, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -87,14 +86,28 @@ func openTokens(ctx context.Context, st state.Values, keys []string, logger *slo
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) > 1 {
-		n, err := v.Renew(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", errSettings, varSecretKey.Name, err)
-		}
-		logger.Info("secrets encrypted with the first key", "secrets", n)
-	}
 	return tokens{v}, nil
+}
+
+// renewSecrets encrypts all with the first of several keys. What no key decrypts
+// is warned of: a server that needs it says so itself.
+func renewSecrets(ctx context.Context, st state.Values, keys []string, logger *slog.Logger) error {
+	if len(keys) < 2 {
+		return nil
+	}
+	v, err := vault.New(st, keys...)
+	if err != nil {
+		return err
+	}
+	n, err := v.Renew(ctx)
+	switch {
+	case errors.Is(err, vault.ErrSealed):
+		logger.Warn("secrets not encrypted with the first key", "err", err)
+	case err != nil:
+		return err
+	}
+	logger.Info("secrets encrypted with the first key", "secrets", n)
+	return nil
 }
 
 // tokensFor opens the store and the tokens in it for a command, if one of the
@@ -117,7 +130,7 @@ func tokensFor(ctx context.Context, s *config.Settings, servers map[string]mcp.S
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := openTokens(ctx, st, keys, slog.New(slog.DiscardHandler))
+	t, err := openTokens(st, keys)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
