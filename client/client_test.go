@@ -212,6 +212,44 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// The head of a conversation tells what its calls ask people.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	st := mem.Open(nil)
+	srv := httptest.NewServer(ui.NewAPI(ui.Options{
+		Store: st, Agents: []string{"assistant"}, Tokens: []string{token}, Logger: slog.New(slog.DiscardHandler),
+		Fits: func(string, chat.Event, bool) error { return nil },
+	}))
+	t.Cleanup(srv.Close)
+	c, r := &client.Client{URL: srv.URL, Token: token}, client.Ref{Agent: "assistant", ID: "a"}
+	if _, err := c.Send(t.Context(), r, client.Message{Text: "pay"}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := st.Claim(t.Context(), "test", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := client.Question{Turn: "t1", Step: 1, Call: "c1", Question: "Sure?", Who: "maintainer", Until: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Default: "no"}
+	b := state.Batch{Release: true, Taken: 1}
+	for _, body := range []record.Body{
+		record.Heard{Turn: "t1", Event: chat.Event{ID: "e", Text: "pay"}, Role: chat.Admin},
+		record.Asked{Turn: "t1", Step: 1, Call: "c1", Name: "sure", Question: "Sure?", Who: chat.Maintainer, Until: want.Until, Default: "no"},
+	} {
+		rec, err := record.Encode(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Records = append(b.Records, rec)
+	}
+	if _, err := st.Commit(t.Context(), l, b); err != nil {
+		t.Fatal(err)
+	}
+	head, err := c.Conversation(t.Context(), r)
+	if diff := cmp.Diff([]client.Question{want}, head.Questions); diff != "" || err != nil || head.Turn == nil {
+		t.Errorf("%v, %s", err, diff)
+	}
+}
+
 // A name is one segment of a path, whatever it holds.
 func TestNames(t *testing.T) {
 	t.Parallel()

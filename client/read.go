@@ -21,12 +21,24 @@ type Conversation struct {
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 
-	Status string          `json:"status"` // "idle", "waiting", "running" or "paused"
-	Turn   *Turn           `json:"turn"`   // the open one, nil if there is none
-	Turns  int             `json:"turns"`  // settled ones
-	Cost   float64         `json:"cost"`   // US dollars
-	Usage  json.RawMessage `json:"usage"`
-	Parent *Parent         `json:"parent"` // nil unless it is a fork
+	Status    string          `json:"status"`    // "idle", "waiting", "running" or "paused"
+	Turn      *Turn           `json:"turn"`      // the open one, nil if there is none
+	Questions []Question      `json:"questions"` // that calls wait with; the next message answers
+	Turns     int             `json:"turns"`     // settled ones
+	Cost      float64         `json:"cost"`      // US dollars
+	Usage     json.RawMessage `json:"usage"`
+	Parent    *Parent         `json:"parent"` // nil unless it is a fork
+}
+
+// A Question is one that a call has asked people.
+type Question struct {
+	Turn     string    `json:"turn"`
+	Step     int       `json:"step"`
+	Call     string    `json:"call"`
+	Question string    `json:"question"`
+	Who      string    `json:"who"`     // the least role that may answer
+	Until    time.Time `json:"until"`   // zero for as long as it takes
+	Default  string    `json:"default"` // the answer at that time
 }
 
 // A Thread is where a conversation happens.
