@@ -159,6 +159,10 @@ func summary(b record.Body) string {
 		return said(b)
 	case record.Did:
 		return fmt.Sprintf("did        %s, %s in %v: %s", b.Tool, b.End, b.Took.Round(time.Millisecond), b.Text)
+	case record.Chunk:
+		return "chunk      " + b.Text
+	case record.Torn:
+		return "torn       " + b.Text
 	case record.Asked:
 		return asked(b)
 	case record.Probed:

@@ -39,6 +39,7 @@ type world struct {
 	api     *httptest.Server // of Slack
 	llm     *httptest.Server
 	model   *llm.Server
+	pace    time.Duration // of the model's words
 	player  *script.Player
 	heard   map[string]fakeslack.Delivery
 	words   map[string]fakeslack.Words
@@ -107,7 +108,7 @@ func (w *world) play(text string) error {
 		return err
 	}
 	w.player = script.NewPlayer(s)
-	w.model = llm.New(llm.Options{Script: w.player, Key: "sk-canary-openai"})
+	w.model = llm.New(llm.Options{Script: w.player, Key: "sk-canary-openai", Pace: w.pace})
 	return nil
 }
 
@@ -141,8 +142,13 @@ func need(ts *testscript.TestScript, neg bool, args []string, n int, usage strin
 
 // model FILE: what the fake model says.
 func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 1, "model FILE")
+	need(ts, neg, args, 1, "model FILE [PACE]")
 	w, _ := in(ts)
+	if w.pace = 0; len(args) > 1 {
+		pace, err := time.ParseDuration(args[1])
+		ts.Check(err)
+		w.pace = pace
+	}
 	ts.Check(w.play(ts.ReadFile(args[0])))
 }
 

@@ -79,6 +79,7 @@ type Turn struct {
 	Cost       float64     `json:"cost,omitempty"`
 	Asks       []Asked     `json:"asks,omitempty"`  // of the open calls, not answered
 	Heard      []Heard     `json:"heard,omitempty"` // while calls are open
+	Partial    Partial     `json:"partial,omitzero"`
 	// Probes counts the looks at open calls of unknown outcome.
 	Probes map[string]int `json:"probes,omitempty"`
 	// Unclear is the tool of a call whose outcome only people can find out.
@@ -123,6 +124,10 @@ func (f *Fold) Apply(b Body) {
 		f.asked(b)
 	case Probed:
 		f.probed(b)
+	case Chunk:
+		f.chunk(b)
+	case Torn:
+		f.torn(b)
 	case Data, Dispatched:
 	case Forked:
 		f.Parent = &b
@@ -175,6 +180,7 @@ func (f *Fold) Apply(b Body) {
 			f.Task(b.Task[0]).Apply(b.below())
 		}
 	case Settled:
+		f.unsaid()
 		f.catchUp(true)
 		if b.Outcome == Aborted {
 			f.say(model.User, model.Part{Kind: model.Text, Text: Notice(aborted[b.Reason])})
@@ -328,6 +334,7 @@ func (f *Fold) said(b Said) {
 	f.Allowed = max(f.Allowed-1, 0)
 	if f.Turn != nil {
 		f.Turn.Step = b.Step
+		f.Turn.Partial.Text = ""
 		f.Turn.Calls = nil
 		for _, p := range b.Parts {
 			if p.Kind == model.Call {
@@ -402,7 +409,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 13
+const checkpointVersion = 14
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

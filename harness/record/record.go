@@ -308,7 +308,7 @@ func (Settled) kind() string    { return "settled" }
 // invalid bytes. An event has been through a store already.
 func Shown(b Body) bool {
 	switch b := b.(type) {
-	case Said, Did, Wrote, Memo, Told, Sent, Cited, Resulted, Folded:
+	case Said, Chunk, Torn, Did, Wrote, Memo, Told, Sent, Cited, Resulted, Folded:
 		return true
 	case Child:
 		return Shown(b.Body)
@@ -373,6 +373,10 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Asked](r)
 	case "probed":
 		return decode[Probed](r)
+	case "chunk":
+		return decode[Chunk](r)
+	case "torn":
+		return decode[Torn](r)
 	case "began":
 		return decode[Began](r)
 	case "sent":

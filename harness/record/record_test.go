@@ -38,6 +38,9 @@ func bodies() []record.Body {
 			Turn: "t1", Step: 1, Why: "threshold", Drop: 1, Summary: "## Goal", Before: 9, After: 3, Asked: "scripted/m",
 			Usage: model.Usage{In: 3}, Cost: 0.5, Took: time.Second,
 		},
+		record.Chunk{Turn: "t1", Step: 1, Text: "I <lo"},
+		record.Torn{Turn: "t1", Step: 1, Text: "I <look> "},
+		record.Chunk{Turn: "t1", Step: 1, Text: "and"},
 		record.Said{
 			Turn: "t1", Step: 1, Stop: model.StopTools, Asked: "scripted/m", Answered: "m-1", ID: "r1", Prompt: "p1", Request: "q1",
 			Parts: []model.Part{

@@ -38,8 +38,12 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 	return false, r.commit(ctx)
 }
 
-// beforeModel runs the callbacks before a model call. It says whether the turn is settled.
+// beforeModel runs the callbacks before a model call, unless the answer is one
+// that broke off: they have run. It says whether the turn is settled.
 func (r *run) beforeModel(ctx context.Context, n int, m *harness.Manifest, snap harness.Snapshot) (bool, error) {
+	if r.f.Turn.Partial.Step == n {
+		return false, nil
+	}
 	scope := r.scope(snap, m)
 	for _, h := range m.Asks {
 		call := scope.Call(fmt.Sprintf("ask/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")

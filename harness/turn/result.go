@@ -61,8 +61,8 @@ func readable(v json.RawMessage) string {
 }
 
 // asResponse is an answer as callbacks see it.
-func asResponse(c model.Choice, resp model.Response) harness.Response {
-	out := harness.Response{Text: textOf(resp.Parts), Model: c.Full(), Stop: resp.Stop, Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage)}
+func (r *run) asResponse(c model.Choice, resp model.Response) harness.Response {
+	out := harness.Response{Text: r.whole(resp), Model: c.Full(), Stop: resp.Stop, Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage)}
 	for _, p := range resp.Parts {
 		if p.Kind == model.Call {
 			out.Calls = append(out.Calls, p.Name)

@@ -15,13 +15,7 @@ import (
 
 // answer settles the turn with what the model said.
 func (r *run) answer(ctx context.Context, resp model.Response) error {
-	var b strings.Builder
-	for _, p := range resp.Parts {
-		if p.Kind == model.Text {
-			b.WriteString(p.Text)
-		}
-	}
-	text := b.String()
+	text := r.whole(resp)
 	switch {
 	case strings.TrimSpace(text) == "" && resp.Stop == model.StopRefused:
 		return r.settle(ctx, record.Declined, "refused by the model", lineDeclined)

@@ -81,14 +81,14 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		}
 		return false, context.Cause(ctx)
 	}
-	if done, err := r.afterModel(ctx, n, &m, snap, asResponse(choice, resp)); done || err != nil {
+	if done, err := r.afterModel(ctx, n, &m, snap, r.asResponse(choice, resp)); done || err != nil {
 		return done, err
 	}
 	switch {
 	case len(calls) == 0 && m.Result && resp.Stop != model.StopRefused:
 		return r.plain(ctx, n)
 	case len(calls) == 0:
-		return r.finish(ctx, n, &m, snap, textOf(resp.Parts), func() error { return r.answer(ctx, resp) })
+		return r.finish(ctx, n, &m, snap, r.whole(resp), func() error { return r.answer(ctx, resp) })
 	}
 	if err := r.commit(ctx); err != nil {
 		return false, err
@@ -180,7 +180,8 @@ func (r *run) askInRoom(ctx context.Context, n int, m *harness.Manifest, c model
 	if err := r.makeRoom(ctx, n, m, c); err != nil {
 		return model.Response{}, 0, err
 	}
-	resp, took, err := r.ask(ctx, n, c, r.request(m, c))
+	request := func() model.Request { return r.request(m, c) }
+	resp, took, err := r.ask(ctx, n, c, request)
 	var me *model.Error
 	if !errors.As(err, &me) || me.Fault != model.Overflow {
 		return resp, took, err
@@ -190,16 +191,16 @@ func (r *run) askInRoom(ctx context.Context, n int, m *harness.Manifest, c model
 		r.log.Warn("conversation not summarised", "turn", r.f.Turn.ID, "step", n, "err", cerr)
 		return resp, took, err
 	}
-	return r.ask(ctx, n, c, r.request(m, c))
+	return r.ask(ctx, n, c, request)
 }
 
 // ask calls the model, again where that may help, and records why.
-func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, time.Duration, error) {
+func (r *run) ask(ctx context.Context, n int, c model.Choice, request func() model.Request) (model.Response, time.Duration, error) {
 	garbled := 0
 	for try := 1; ; try++ {
 		began := r.Clock()
-		resp, err := r.once(ctx, c, req)
-		if err == nil && garbled == 0 && empty(resp) {
+		resp, err := r.once(ctx, n, c, request())
+		if err == nil && garbled == 0 && empty(resp) && r.torn(n) == "" {
 			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "empty answer"}
 		}
 		if err == nil {
@@ -231,18 +232,12 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, req model.Request)
 }
 
 // once makes one call, unless the provider is known to be down.
-func (r *run) once(ctx context.Context, c model.Choice, req model.Request) (model.Response, error) {
+func (r *run) once(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, error) {
 	b := r.breaker(c.Provider.Name())
 	if wait, ok := b.Allow(); !ok {
 		return model.Response{}, &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Transient, Code: "circuit_open", RetryAfter: wait}
 	}
-	resp, err := c.Provider.Stream(ctx, req, nil)
-	if err == nil {
-		tame(&resp)
-		if !distinct(req, resp) {
-			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "duplicate call id"}
-		}
-	}
+	resp, err := r.stream(ctx, n, c, req)
 	b.Done(err)
 	return resp, err
 }
@@ -285,6 +280,9 @@ func (r *run) failed(ctx context.Context, err error) (bool, error) {
 	case model.Denied, model.Missing, model.Invalid:
 		line = lineSettings
 	case model.Transient, model.Limited, model.Truncated, model.Stalled, model.Garbled, model.Canceled:
+	}
+	if torn := r.torn(r.f.Turn.Step + 1); torn != "" {
+		line = torn + "\n\n" + line
 	}
 	return true, r.settle(ctx, record.Broken, "model "+string(me.Fault), line)
 }
