@@ -11,7 +11,7 @@ import (
 	"github.com/heddlehq/heddle/harness/record"
 )
 
-// Bounds on looking for the outcome of one call. Ten looks take some 17 minutes.
+// Bounds on looking for the outcome of one call. Ten looks take some 18 minutes.
 const (
 	maxProbes    = 10
 	maxProbeWait = 5 * time.Minute

@@ -136,6 +136,19 @@ func TestProbe(t *testing.T) {
 			if got := strings.Join(found, ", "); got != c.found || s.calls() != c.log || len(s.orders) != c.orders {
 				t.Errorf("found %q, want %q; the shop was asked %q, want %q; it has %v", got, c.found, s.calls(), c.log, s.orders)
 			}
+			listed, err := record.Retries(w.view().Records)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var classes []string
+			for _, r := range listed {
+				if r.Class == record.ClassUnknown && r.Tool == "order" && r.Result != "left to people" {
+					classes = append(classes, strings.TrimPrefix(r.Result, "probed: "))
+				}
+			}
+			if d := cmp.Diff(found, classes); d != "" {
+				t.Errorf("the retries list %s", d)
+			}
 			dids := of[record.Did](w.records())
 			if len(dids) != 1 || dids[0].End != c.end || dids[0].Text != c.text || dids[0].Probed != (c.found != "" && c.text != "ordered") {
 				t.Errorf("results %+v", dids)
