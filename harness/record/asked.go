@@ -22,6 +22,20 @@ type Asked struct {
 
 func (Asked) kind() string { return "asked" }
 
+// underway applies what is noted in the middle of an answer or a call.
+func (f *Fold) underway(b Body) {
+	switch b := b.(type) {
+	case Asked:
+		f.asked(b)
+	case Probed:
+		f.probed(b)
+	case Chunk:
+		f.chunk(b)
+	case Torn:
+		f.torn(b)
+	}
+}
+
 // asked counts a question and keeps it until it is answered.
 func (f *Fold) asked(b Asked) {
 	if f.Turn != nil {

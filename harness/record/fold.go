@@ -120,14 +120,8 @@ func (f *Fold) Apply(b Body) {
 	switch b := b.(type) {
 	case Heard:
 		f.heard(b)
-	case Asked:
-		f.asked(b)
-	case Probed:
-		f.probed(b)
-	case Chunk:
-		f.chunk(b)
-	case Torn:
-		f.torn(b)
+	case Asked, Probed, Chunk, Torn:
+		f.underway(b)
 	case Data, Dispatched:
 	case Forked:
 		f.Parent = &b
