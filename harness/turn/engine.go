@@ -241,8 +241,11 @@ func (r *run) turn(ctx context.Context) error {
 		}
 		r.expire()
 	}
-	if done, err := r.watched(ctx, func(ctx context.Context) (bool, error) { return r.repair(ctx, parked) }); done || err != nil {
-		return err
+	if r.hasOpen() {
+		done, err := r.watched(ctx, func(ctx context.Context) (bool, error) { return r.repair(ctx, parked) })
+		if done || err != nil {
+			return err
+		}
 	}
 	if !parked || r.f.Turn == nil {
 		if done, err := r.boundary(ctx); done || err != nil {
