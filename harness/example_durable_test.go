@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -99,4 +101,41 @@ func ExampleTool_Probe() {
 	// Output:
 	//  the shop did not answer: its outcome is unknown
 	// {done ordered Weaving} <nil>
+}
+
+// Three suppliers are asked side by side. What each says is kept by its step; the
+// tool decides that two offers are enough.
+func ExampleStep() {
+	ask := func(_ context.Context, supplier string) (int, error) {
+		if supplier == "north" {
+			return 0, errors.New("closed")
+		}
+		return len(supplier), nil
+	}
+	offers := harness.NewTool("offers", "Gets offers.", func(ctx context.Context, call *harness.Call, _ struct{}) (string, error) {
+		suppliers := []string{"north", "east", "southwest"}
+		prices := make([]int, len(suppliers))
+		var wg sync.WaitGroup
+		for i, s := range suppliers {
+			wg.Go(func() {
+				prices[i], _ = harness.Step(ctx, call, s, func(ctx context.Context) (int, error) { return ask(ctx, s) })
+			})
+		}
+		wg.Wait()
+		best, got := "", 0
+		for i, p := range prices {
+			if p > 0 {
+				got++
+				if best == "" || p < prices[slices.Index(suppliers, best)] {
+					best = suppliers[i]
+				}
+			}
+		}
+		if got < 2 {
+			return "", errors.New("fewer than two offers")
+		}
+		return fmt.Sprintf("%d offers, the best from %s", got, best), nil
+	}).Durable()
+	fmt.Println(offers.Run(context.Background(), harness.NewScope(harness.Snapshot{}, nil).Call("call_1", "offers"), nil))
+	// Output: 2 offers, the best from east <nil>
 }
