@@ -59,6 +59,7 @@ func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMe
 		if now := s.latest().find(t.def.Name); now == nil || now.digest != t.digest {
 			return "", fmt.Errorf("mcp server %q no longer offers this tool as it was declared; nothing was run", s.name)
 		}
+		args = t.original(args)
 		if err := t.input.check(args); err != nil && !errors.Is(err, errCost) { // then the server has to
 			return "", fmt.Errorf("%w: %s", harness.ErrArgs, describe(err.Error(), maxDoc))
 		}

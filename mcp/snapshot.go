@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -44,9 +43,10 @@ type tool struct {
 	def       *sdk.Tool
 	digest    string
 	input     schema
-	output    schema // zero if the server promises none
-	promises  bool   // it has an output schema
-	again     bool   // may be called again after a lost connection
+	names     map[string]string // the server's, of arguments that have another one for the model
+	output    schema            // zero if the server promises none
+	promises  bool              // it has an output schema
+	again     bool              // may be called again after a lost connection
 	harnessed harness.Tool
 }
 
@@ -152,14 +152,14 @@ func (s *Server) admit(def *sdk.Tool, pins Pins, pinned bool, seen map[string]st
 			return nil, fmt.Errorf("output: %w", err)
 		}
 	}
-	shown, err := arguments(in.shown)
+	shown, names, err := arguments(in.shown)
 	if err != nil {
 		return nil, err
 	}
 	hints := def.Annotations
 	quiet := s.settings.TrustHints && hints != nil && hints.ReadOnlyHint
 	t.again = quiet || s.settings.TrustHints && hints != nil && hints.IdempotentHint
-	t.input = in
+	t.input, t.names = in, names
 	t.harnessed = harness.NewRawTool(t.name, s.doc(def.Description), anyObject, s.runner(t)).Timeout(s.settings.timeout()).Deferred().Asks()
 	t.harnessed.Schema = shown
 	if quiet {
@@ -167,25 +167,6 @@ func (s *Server) admit(def *sdk.Tool, pins Pins, pinned bool, seen map[string]st
 	}
 	seen[def.Name] = sum
 	return t, nil
-}
-
-// arguments makes a schema one that every model's provider takes for arguments:
-// an object, without alternatives at the top. The server checks those.
-func arguments(shown json.RawMessage) (json.RawMessage, error) {
-	var m map[string]any
-	if err := json.Unmarshal(shown, &m); err != nil {
-		return nil, fmt.Errorf("its schema: %w", err)
-	}
-	if m["type"] == nil {
-		m["type"] = "object"
-	}
-	if m["type"] != "object" {
-		return nil, fmt.Errorf("its arguments are not an object")
-	}
-	for _, k := range []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "enum", "const"} {
-		delete(m, k)
-	}
-	return json.Marshal(m)
 }
 
 // doc is a description for the model.

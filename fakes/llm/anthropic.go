@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -144,7 +145,7 @@ func (anthropic) read(s *Server, r *http.Request, body []byte) (Request, error) 
 			q.Messages = append(q.Messages, said)
 		}
 	}
-	if err := checkTools(q.Tools, schemas); err != nil {
+	if err := errors.Join(checkTools(q.Tools, schemas), checkProperties(schemas)); err != nil {
 		return q, err
 	}
 	if err := checkTalk(q.Messages); err != nil {

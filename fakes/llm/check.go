@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,8 +35,57 @@ func checkTools(names []string, schemas []json.RawMessage) error {
 	return nil
 }
 
+// propertyName is what Anthropic takes for the name of an argument.
+var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+// checkProperties refuses what Anthropic refuses in the names of arguments.
+func checkProperties(schemas []json.RawMessage) error {
+	for i, text := range schemas {
+		var schema struct{ Properties map[string]json.RawMessage }
+		if json.Unmarshal(text, &schema) != nil {
+			return fmt.Errorf("tools.%d: input_schema.properties: should be an object", i)
+		}
+		for name := range schema.Properties {
+			if !propertyName.MatchString(name) {
+				return fmt.Errorf("tools.%d: input_schema.properties: property keys should match pattern %s", i, propertyName)
+			}
+		}
+	}
+	return nil
+}
+
+// checkParameters refuses what OpenAI refuses in the schemas of functions.
+func checkParameters(schemas []json.RawMessage) error {
+	for i, text := range schemas {
+		var schema map[string]any
+		if json.Unmarshal(text, &schema) == nil && schema["properties"] == nil {
+			return fmt.Errorf("tools.%d: object schema missing properties", i)
+		}
+		if lacksItems(schema) {
+			return fmt.Errorf("tools.%d: array schema missing items", i)
+		}
+	}
+	return nil
+}
+
+// lacksItems looks for a list that does not say of what.
+func lacksItems(v any) bool {
+	m, _ := v.(map[string]any)
+	types, _ := m["type"].([]any)
+	if (m["type"] == "array" || slices.Contains(types, any("array"))) && m["items"] == nil {
+		return true
+	}
+	properties, _ := m["properties"].(map[string]any)
+	for _, x := range properties {
+		if lacksItems(x) {
+			return true
+		}
+	}
+	return m["items"] != nil && lacksItems(m["items"])
+}
+
 // checkFunctions refuses what OpenAI refuses in a list of functions.
-func checkFunctions(docs []string) error {
+func checkFunctions(docs []string, schemas []json.RawMessage) error {
 	if len(docs) > 128 {
 		return fmt.Errorf("tools: array too long, maximum length 128")
 	}
@@ -44,7 +94,7 @@ func checkFunctions(docs []string) error {
 			return fmt.Errorf("tools.%d.description: string too long, maximum length 1024", i)
 		}
 	}
-	return nil
+	return checkParameters(schemas)
 }
 
 // checkTalk refuses what all providers refuse in a conversation: a call that

@@ -188,7 +188,7 @@ func TestWait(t *testing.T) {
 func numbered(n int) string {
 	var all []string
 	for i := range n {
-		all = append(all, fmt.Sprintf(`{"type":"function","function":{"name":"a%d","parameters":{"type":"object"}}}`, i))
+		all = append(all, fmt.Sprintf(`{"type":"function","function":{"name":"a%d","parameters":{"type":"object","properties":{}}}}`, i))
 	}
 	return strings.Join(all, ",")
 }
@@ -239,7 +239,11 @@ func TestRefuses(t *testing.T) {
 		{"tool schema", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{}}}]}`, 400},
 		{"alternatives", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","oneOf":[]}}}]}`, 400},
 		{"long description", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","description":"` + strings.Repeat("é", 1025) + `","parameters":{"type":"object"}}}]}`, 400},
-		{"description", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","description":"` + strings.Repeat("é", 1024) + `","parameters":{"type":"object"}}}]}`, 200},
+		{"description", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","description":"` + strings.Repeat("é", 1024) + `","parameters":{"type":"object","properties":{}}}}]}`, 200},
+		{"no properties", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object"}}}]}`, 400},
+		{"a list of what", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"array"}}}}}]}`, 400},
+		{"lists of what", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":["array","null"],"items":{"type":"array"}}}}}}]}`, 400},
+		{"a list", "openai", o + v + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"array","items":{}}}}}}]}`, 200},
 		{"many tools", "openai", o + v + `],"tools":[` + numbered(129) + `]}`, 400},
 		{"128 tools", "openai", o + v + `],"tools":[` + numbered(128) + `]}`, 200},
 		{"both limits", "openai", strings.Replace(o, `"stream"`, `"max_tokens":1,"max_completion_tokens":1,"stream"`, 1) + v + `]}`, 400},
@@ -249,6 +253,7 @@ func TestRefuses(t *testing.T) {
 		{"choice without tools", "anthropic", strings.Replace(a, defs, `"tool_choice":{"type":"none"},`, 1) + u + `]}`, 400},
 		{"unknown choice", "anthropic", strings.Replace(a, defs, defs+`"tool_choice":{"type":"some"},`, 1) + u + `]}`, 400},
 		{"alternatives", "anthropic", strings.Replace(a, `"type":"object"`, `"type":"object","anyOf":[]`, 1) + u + `]}`, 400},
+		{"argument name", "anthropic", strings.Replace(a, `"type":"object"`, `"type":"object","properties":{"$top":{}}`, 1) + u + `]}`, 400},
 		{"no limit", "anthropic", strings.Replace(a, `"max_tokens":9,`, "", 1) + u + `]}`, 400},
 		{"no messages", "anthropic", a + `]}`, 400},
 		{"empty content", "anthropic", a + `{"role":"user","content":[]}]}`, 400},

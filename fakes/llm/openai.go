@@ -158,7 +158,7 @@ func (openAI) read(_ *Server, _ *http.Request, body []byte) (Request, error) {
 	if err := checkTools(q.Tools, schemas); err != nil {
 		return q, err
 	}
-	if err := checkFunctions(docs); err != nil {
+	if err := checkFunctions(docs, schemas); err != nil {
 		return q, err
 	}
 	return q, checkTalk(q.Messages)

@@ -114,7 +114,7 @@ func (responses) read(s *Server, _ *http.Request, body []byte) (Request, error) 
 	if err := checkTools(q.Tools, schemas); err != nil {
 		return q, err
 	}
-	if err := checkFunctions(docs); err != nil {
+	if err := checkFunctions(docs, schemas); err != nil {
 		return q, err
 	}
 	return q, checkTalk(q.Messages)

@@ -91,11 +91,24 @@ func Args(call model.Part) json.RawMessage {
 }
 
 // Schema is the schema of a tool's arguments, which no server lets us leave out.
+// One without properties says so: OpenAI refuses it otherwise.
 func Schema(t model.Tool) json.RawMessage {
 	if len(t.Schema) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	return t.Schema
+	if bytes.Contains(t.Schema, []byte(`"properties"`)) {
+		return t.Schema
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(t.Schema, &m) != nil || m == nil {
+		return t.Schema
+	}
+	m["properties"] = json.RawMessage("{}")
+	out, err := json.Marshal(m)
+	if err != nil {
+		return t.Schema // unreachable: it has been decoded
+	}
+	return out
 }
 
 // mostDoc is how many characters a description may have at OpenAI.
