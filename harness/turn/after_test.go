@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,24 +158,30 @@ func TestSettledCallbacksThatKill(t *testing.T) {
 // is there for the tools and the next render, and recorded once at any crash.
 func TestResponseCallbacks(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex // tools run side by side
 	agent := func(seen *[]string) harness.Agent {
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			*seen = append(*seen, what)
+		}
 		return func(c *harness.Context) string {
 			harness.UseModel(c, "fast")
 			n := harness.UseState(c, "n", 0)
 			add := func(call *harness.Call) { n.Update(call, func(v int) int { return v + 1 }) }
 			harness.UseResponseStart(c, "before", func(_ context.Context, call *harness.Call) error {
 				add(call)
-				*seen = append(*seen, "before")
+				note("before")
 				return nil
 			})
 			harness.UseResponseFinish(c, "after", func(_ context.Context, call *harness.Call, r harness.Response) error {
 				add(call)
-				*seen = append(*seen, fmt.Sprint("after ", r.Text, r.Calls, r.Model, r.Stop, r.Usage.In > 0, r.Cost > 0))
+				note(fmt.Sprint("after ", r.Text, r.Calls, r.Model, r.Stop, r.Usage.In > 0, r.Cost > 0))
 				return nil
 			})
 			harness.UseTool(c, act("look", func(_ context.Context, call *harness.Call) (string, error) {
 				add(call)
-				*seen = append(*seen, "look")
+				note("look")
 				return "", nil
 			}))
 			return fmt.Sprint(n.Value)
