@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/turn"
+	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/model/scripted"
 	"github.com/heddlehq/heddle/state"
 )
 
@@ -90,4 +95,55 @@ func TestDoubtfulDispatchIsMadeAgain(t *testing.T) {
 	if got := c.Compose("as it is"); len(got) != 1 || got[0] != "as it is" || c.Limits().SettleAfter != 0 {
 		t.Errorf("composed %q", got)
 	}
+}
+
+// An agent in one thread wakes the one of another thread, which answers there,
+// through the engine, the outbox and the inbox as they are.
+func TestAgentsWakeEachOther(t *testing.T) {
+	t.Parallel()
+	to := thread("team", "1")
+	agent := func(c *harness.Context) string {
+		harness.UseModel(c, "scripted/m")
+		d := harness.UseDispatch(c)
+		harness.UseTurnFinish(c, "tell", func(_ context.Context, call *harness.Call, answer string) (string, error) {
+			if c.Thread() == to {
+				return "", nil
+			}
+			return "", d.Send(call, to, "Somebody asked: "+answer)
+		})
+		return "Trust: " + c.Trust().String()
+	}
+	p := scripted.New(scripted.Say("the plan"), scripted.Say("noted"))
+	names, err := model.NewNames([]model.Provider{p}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bubble(t, func(w *world) {
+		w.hear("asker")
+		w.run()
+		w.pass(10 * time.Second)
+		got := append(w.posts(thread("asker", "1")), w.posts(to)...)
+		var texts []string
+		for _, p := range got {
+			if p.Post.Thread.Channel != chat.ToConversation {
+				texts = append(texts, p.Post.Thread.Room+": "+p.Post.Text)
+			}
+		}
+		if d := cmp.Diff([]string{"asker: the plan", "team: noted"}, texts); d != "" {
+			t.Errorf("posts (-want +got):\n%s", d)
+		}
+		if r := p.Requests()[1]; r.System != "Trust: member" || !strings.Contains(r.Messages[0].Parts[0].Text, "Somebody asked: the plan") {
+			t.Errorf("the team's agent saw %s, %+v", r.System, r.Messages)
+		}
+	}, func(o *Options) {
+		e, err := turn.New(turn.Options{
+			Log: o.Store, Agents: map[string]harness.Agent{"a": agent}, Models: names,
+			Role:    func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Member, nil },
+			Compose: func(_ chat.Thread, markdown string) []string { return []string{markdown} }, Clock: time.Now, Logger: o.Logger,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Engine = e
+	})
 }
