@@ -97,16 +97,17 @@ func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) (chat.Ro
 
 func (r *Roles) ask(ctx context.Context, ro channels.Roster, t chat.Thread, a chat.Author, l *lookup) {
 	defer close(l.done)
+	l.err = ErrRole // also if the roster panics: others wait for this, and a stranger would be passed over
 	// Others wait for this answer as well: the caller's end must not end it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), roleTime)
 	defer cancel()
 	role, err := ro.Role(ctx, t.Account, a)
 	if err != nil {
 		r.log.Warn("role not known", "channel", t.Channel, "err", err)
-		l.role, l.err, l.until = chat.Outsider, ErrRole, r.clock().Add(roleFailFor)
+		l.until = r.clock().Add(roleFailFor)
 		return
 	}
-	l.role, l.until = role, r.clock().Add(roleFor)
+	l.role, l.err, l.until = role, nil, r.clock().Add(roleFor)
 }
 
 // Compose turns Markdown into the texts of posts to the thread's channel.

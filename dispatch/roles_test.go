@@ -213,3 +213,27 @@ func TestCompose(t *testing.T) {
 		t.Errorf("%q for a channel that is not there", got)
 	}
 }
+
+// Who waits for a look-up that panics is not taken for a stranger.
+func TestRoleOfAPanic(t *testing.T) {
+	t.Parallel()
+	withRoles(t, func(context.Context, string, chat.Author) (chat.Role, error) {
+		time.Sleep(time.Second)
+		panic("a fault")
+	}, func(t *testing.T, _ *roster, r *Roles) {
+		ask := func() error {
+			_, err := r.Role(t.Context(), thread("r", "1"), chat.Author{ID: "U1", Account: "A"})
+			return err
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer func() { _ = recover() }()
+			_ = ask()
+		})
+		synctest.Wait()
+		if err := ask(); !errors.Is(err, ErrRole) {
+			t.Errorf("%v", err)
+		}
+		wg.Wait()
+	})
+}
