@@ -1,11 +1,13 @@
 package ui
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/state"
 )
@@ -48,6 +50,9 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c, err := a.Store.Fork(r.Context(), t.id, seq, t.agent, to, own)
+	if errors.Is(err, state.ErrExists) && b.Turn == "" && b.Seq == 0 {
+		c, err = a.forked(r.Context(), t, to) // the original may have gone on since
+	}
 	switch {
 	case errors.Is(err, state.ErrExists):
 		return fail(conversationExists, "the id is that of another conversation")
@@ -57,6 +62,23 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Location", "/api/v1/conversations/"+string(c.ID))
 	return reply(w, http.StatusCreated, viewOf(c))
+}
+
+// forked finds a fork of a conversation that was made before, or fails with
+// state.ErrExists if what is there is none.
+func (a *API) forked(ctx context.Context, from target, to chat.Thread) (state.Conversation, error) {
+	v, err := a.Store.Load(ctx, state.ConversationID(from.agent, to), 0)
+	if err != nil {
+		return v.Conversation, err
+	}
+	var f record.Fold
+	if err := f.Add(v.Records); err != nil {
+		return v.Conversation, fmt.Errorf("fold %s: %w", v.Conversation.ID, err)
+	}
+	if f.Parent == nil || f.Parent.From != from.id {
+		return v.Conversation, state.ErrExists
+	}
+	return v.Conversation, nil
 }
 
 // forkAt finds the record to fork at: the one asked for, or the end of the turn

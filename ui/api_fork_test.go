@@ -104,7 +104,12 @@ func TestForkAtATurn(t *testing.T) {
 	if again := w.want(201, "POST", at+"a/fork", obj{"id": "b", "turn": second}); again["id"] != fid {
 		t.Errorf("again: %v", again)
 	}
-	w.want(201, "POST", "/api/v1/conversations/"+fid+"/fork", obj{"id": "c"})
+	last := w.want(201, "POST", "/api/v1/conversations/"+fid+"/fork", obj{"id": "c"})
+	w.begin("b", "meanwhile")
+	if again := w.want(201, "POST", at+"b/fork", obj{"id": "c"}); again["id"] != last["id"] {
+		t.Errorf("again, after the original went on: %v", again)
+	}
+	w.want(409, "POST", at+"a/fork", obj{"id": "c"})
 	if head := w.want(200, "GET", at+"c", nil); head["parent"].(obj)["from"] != fid || head["turns"] != 3.0 {
 		t.Errorf("fork of the fork: %v", head)
 	}
