@@ -225,8 +225,9 @@ type run struct {
 	log      *slog.Logger
 }
 
-// turn reads as the life of a turn: repair, take, step until settled. A turn
-// that is given up leaves what came meanwhile to the next one.
+// turn reads as the life of a turn: repair, take, step until settled. An answer
+// that a crash cut off is closed first. A turn that is given up leaves what came
+// meanwhile to the next one.
 func (r *run) turn(ctx context.Context) error {
 	if r.f.Due != nil {
 		return r.after(ctx)
@@ -241,6 +242,7 @@ func (r *run) turn(ctx context.Context) error {
 		}
 		r.expire()
 	}
+	r.tear("")
 	if r.hasOpen() {
 		done, err := r.watched(ctx, func(ctx context.Context) (bool, error) { return r.repair(ctx, parked) })
 		if done || err != nil {

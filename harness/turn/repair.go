@@ -16,10 +16,8 @@ import (
 // declared runs again, its finished steps answered from the log; what a probe can
 // look for is looked for. Of any other nobody knows whether it happened, so it is
 // not repeated, and the model is told.
-// Calls that wait for people or a time are left alone. An answer that a crash cut
-// off is closed.
+// Calls that wait for people or a time are left alone.
 func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
-	r.tear("")
 	if r.f.Turn == nil || len(r.f.Turn.Calls) == 0 {
 		return false, nil
 	}

@@ -123,8 +123,11 @@ func (r *run) perform(ctx context.Context, call *harness.Call, prompt string, tr
 		r.add(record.Heard{Turn: r.task.up.f.Turn.ID + "/" + call.ID, Role: trust, Event: chat.Event{
 			ID: id + "/" + call.ID, Thread: r.conv.Thread, Kind: chat.Notice, Topic: harness.TaskTool, Text: prompt,
 		}})
-	} else if done, err := r.repair(ctx, false); done || err != nil {
-		return r.outcome(err)
+	} else {
+		r.tear("")
+		if done, err := r.repair(ctx, false); done || err != nil {
+			return r.outcome(err)
+		}
 	}
 	for r.f.Ended == nil {
 		if r.soft.Err() != nil {
