@@ -248,6 +248,8 @@ func (r *run) turn(ctx context.Context) error {
 		if done || err != nil {
 			return err
 		}
+	} else {
+		r.tear("")
 	}
 	if !parked || r.f.Turn == nil {
 		if done, err := r.boundary(ctx); done || err != nil {
