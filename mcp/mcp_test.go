@@ -250,6 +250,21 @@ func TestRestartOfTheServer(t *testing.T) {
 	}
 }
 
+// What a server changes between its list and the moment from which it tells of
+// changes is found soon.
+func TestChangeThatNobodyWasToldOf(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	s := openOne(t, at(stranger{"tools/list": func(w http.ResponseWriter, _ *http.Request, id, _ json.RawMessage) {
+		if n.Add(1) == 1 {
+			answer(w, id, toolList("", "look"))
+			return
+		}
+		answer(w, id, toolList("", "look", "later"))
+	}}.start(t)))
+	soon(t, "the tool is there", func() bool { return s.latest().find("later") != nil })
+}
+
 // A call is repeated after a lost session only if it was not made, or if it
 // does no harm to repeat it.
 func TestRepeating(t *testing.T) {

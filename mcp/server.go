@@ -181,13 +181,15 @@ func (s *Server) reportDrift(now *snapshot) {
 }
 
 // tend watches a session and reads the lists again when they change and from
-// time to time. It returns why the session is over.
+// time to time, and once soon after its beginning: what changed before the
+// server had taken in who wants to be told is told to nobody. It returns why the
+// session is over.
 func (s *Server) tend(ctx context.Context, sess *session, seen map[string]string) error {
 	every := time.NewTicker(s.o.Every)
 	defer every.Stop()
 	news, gap := s.news, time.NewTimer(s.o.pace.gap)
 	defer gap.Stop()
-	for {
+	for again := true; ; {
 		var answer chan error
 		select {
 		case <-ctx.Done():
@@ -195,8 +197,10 @@ func (s *Server) tend(ctx context.Context, sess *session, seen map[string]string
 		case <-sess.lost:
 			return sess.why
 		case <-gap.C:
-			news = s.news
-			continue
+			if news = s.news; !again {
+				continue
+			}
+			again = false
 		case answer = <-s.asks:
 		case <-news:
 		case <-every.C:
