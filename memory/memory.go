@@ -104,8 +104,12 @@ func (e *MismatchError) Error() string {
 		}
 		return fmt.Sprintf("%s with %d dimensions", name, dimension)
 	}
-	return fmt.Sprintf("the memory of %s was made by %s, the embedder is %s: run gateway memory reindex, or set the embedder that made it",
-		e.Account, side(e.Have, e.HaveDimension), side(e.Want, e.WantDimension))
+	again := ""
+	if e.Have == e.Want { // the model behind the name has changed
+		again = " --again"
+	}
+	return fmt.Sprintf("the memory of %s was made by %s, the embedder is %s: run gateway memory reindex%s, or set the embedder that made it",
+		e.Account, side(e.Have, e.HaveDimension), side(e.Want, e.WantDimension), again)
 }
 
 // Check fails with a *MismatchError for each account whose index another

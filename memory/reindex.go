@@ -43,29 +43,21 @@ func (m *Memory) Reindex(ctx context.Context, name string, again bool, progress 
 	if h, err = m.begin(ctx, h); err != nil {
 		return err
 	}
-	done := 0
-	for {
-		vs, err := m.Values.ListValues(ctx, h.space(h.Generation), h.Building.After, batch)
-		if err != nil {
-			return fmt.Errorf("reindex %s: %w", h.account, err)
-		}
-		if len(vs) == 0 {
+	for fresh := false; ; fresh = true {
+		h, err = m.build(ctx, h, progress)
+		if !errors.As(err, new(*MismatchError)) || fresh {
 			break
 		}
-		into := head{account: h.account, Embedder: h.Building.Embedder, Dimension: h.Building.Dimension}
-		put, dimension, err := m.embedded(ctx, into, vs)
-		if err != nil {
+		// The model behind the name changed since the job was begun.
+		if h, err = m.abandon(ctx, h); err != nil {
 			return err
 		}
-		if err := m.Values.PutValues(ctx, h.space(h.Building.Generation), put...); err != nil {
-			return fmt.Errorf("reindex %s: %w", h.account, err)
-		}
-		h.Building.Dimension, h.Building.After = dimension, vs[len(vs)-1].Key
-		if err := m.putHead(ctx, h); err != nil {
+		if h, err = m.begin(ctx, h); err != nil {
 			return err
 		}
-		done += len(vs)
-		progress(done)
+	}
+	if err != nil {
+		return err
 	}
 	b := *h.Building
 	h.Old, h.Building = h.Generation, nil
@@ -75,6 +67,34 @@ func (m *Memory) Reindex(ctx context.Context, name string, again bool, progress 
 	}
 	_, err = m.sweep(ctx, h)
 	return err
+}
+
+// build embeds the items that what is being built does not have yet.
+func (m *Memory) build(ctx context.Context, h head, progress func(done int)) (head, error) {
+	done := 0
+	for {
+		vs, err := m.Values.ListValues(ctx, h.space(h.Generation), h.Building.After, batch)
+		if err != nil {
+			return h, fmt.Errorf("reindex %s: %w", h.account, err)
+		}
+		if len(vs) == 0 {
+			return h, nil
+		}
+		into := head{account: h.account, Embedder: h.Building.Embedder, Dimension: h.Building.Dimension}
+		put, dimension, err := m.embedded(ctx, into, vs)
+		if err != nil {
+			return h, err
+		}
+		if err := m.Values.PutValues(ctx, h.space(h.Building.Generation), put...); err != nil {
+			return h, fmt.Errorf("reindex %s: %w", h.account, err)
+		}
+		h.Building.Dimension, h.Building.After = dimension, vs[len(vs)-1].Key
+		if err := m.putHead(ctx, h); err != nil {
+			return h, err
+		}
+		done += len(vs)
+		progress(done)
+	}
 }
 
 // begin makes ready what is to be built, or finds it begun.

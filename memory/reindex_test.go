@@ -46,6 +46,9 @@ func TestMismatch(t *testing.T) {
 					t.Errorf("%s: %s: %q does not say %q", name, what, err, word)
 				}
 			}
+			if same := name == "other dimension"; same != strings.Contains(err.Error(), "reindex --again,") {
+				t.Errorf("%s: %q", name, err)
+			}
 			if name == "other dimension" && !strings.Contains(err.Error(), "64 dimensions") {
 				t.Errorf("%s: %q does not say 64 dimensions", what, err)
 			}
@@ -198,5 +201,34 @@ func TestStats(t *testing.T) {
 			t.Errorf("p50 %v, p99 %v", got.Median, got.P99)
 		}
 		t.Logf("%d dimensions: %d items, %d bytes stored, %d in memory, p50 %v, p99 %v", dimension, got.Items, got.Stored, got.InMemory, got.Median, got.P99)
+	}
+}
+
+// TestReindexOfAChangedModel begins anew where a job was interrupted and the
+// model behind the name has changed since.
+func TestReindexOfAChangedModel(t *testing.T) {
+	t.Parallel()
+	s := fill(t, 150)
+	other := &shifted{name: "other/model", n: 64}
+	job := func(again bool) error {
+		return newWorld(t, s, Options{Embedder: other}).Reindex(context.Background(), "slack/T1", again, func(int) {})
+	}
+	s.left = 3 // the head, a batch and the head
+	if err := job(false); !errors.Is(err, errStore) {
+		t.Fatal(err)
+	}
+	s.left, other.n = -1, 32
+	if err := job(false); err != nil {
+		t.Fatal(err)
+	}
+	if got := newWorld(t, s, Options{Embedder: other}).find(in("T1", "C1"), chat.Member, "payments"); len(got) != 20 {
+		t.Errorf("%d are found", len(got))
+	}
+	if used := s.used(t); len(used) != 2 {
+		t.Errorf("spaces %q", used)
+	}
+	other.n = 16
+	if err := job(true); err != nil {
+		t.Error(err)
 	}
 }
