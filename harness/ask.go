@@ -92,7 +92,10 @@ func (c *Call) await(ctx context.Context, q Question) (r Reply, err error) {
 	if err := c.step(q.Name); err != nil {
 		return r, err
 	}
-	raw, ok := c.scope.memos.Get(c.ID, q.Name)
+	raw, ok, err := c.scope.memos.Get(c.ID, q.Name)
+	if err != nil {
+		return r, fmt.Errorf("question %q: %w", q.Name, err)
+	}
 	if !ok {
 		if !q.Until.IsZero() {
 			q.Until = q.Until.UTC().Truncate(time.Microsecond)

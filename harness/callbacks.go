@@ -64,9 +64,9 @@ type Response struct {
 }
 
 // UseSettled runs f when the turn is over and its outcome stored, whatever it is;
-// the next turn begins after it. f may write state and data and dispatch, but
-// reaches no sandbox. An error is logged and changes nothing. Names are unique.
-// There is no such moment in a task.
+// the next turn begins after it, so its context ends after [DefaultTimeout]. f may
+// write state and data and dispatch, but reaches no sandbox. An error is logged
+// and changes nothing. Names are unique. There is no such moment in a task.
 func UseSettled(c *Context, name string, f func(context.Context, *Call, Settled) error) {
 	if c.snap.Depth > 0 {
 		c.use("UseSettled")
@@ -78,9 +78,9 @@ func UseSettled(c *Context, name string, f func(context.Context, *Call, Settled)
 
 // Settled is how a turn ended.
 type Settled struct {
-	Outcome string // "answered", "declined", "failed", "parked"
+	Outcome string // "answered", "declined", "failed", "parked", "aborted", "needs_human"
 	Reason  string // a constant text, "" for a plain answer
-	Answer  string // what people read, in Markdown
+	Answer  string // what people read, in Markdown; the reason if they read nothing
 	Value   json.RawMessage
 	Steps   int
 	Usage   model.Usage

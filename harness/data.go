@@ -55,9 +55,9 @@ func UseData[T any](c *Context, name string) Data[T] {
 // Write adds a value of the part. It is recorded with the result of the call;
 // the newest one counts. A value without a JSON form fails the call.
 func (d Data[T]) Write(call *Call, v T) {
-	raw, err := json.Marshal(v)
+	raw, err := marshal(v)
 	if err != nil {
-		call.fail(fmt.Errorf("data %q: the value has no JSON form: %w", d.name, err))
+		call.fail(fmt.Errorf("data %q: %w", d.name, err))
 		return
 	}
 	s := call.scope

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"unicode/utf8"
 )
 
 // Durable says that the tool may be run again after a crash, under the same
@@ -23,8 +24,9 @@ func (t Tool) Asks() Tool { t.asks = true; return t }
 func (t Tool) Resumes(begun bool) bool { return t.durable || t.asks && begun }
 
 // Memos keeps the values of finished steps. Put returns when the value is stored.
+// Both fail when the call is over.
 type Memos interface {
-	Get(call, step string) (json.RawMessage, bool)
+	Get(call, step string) (value json.RawMessage, ok bool, err error)
 	Put(ctx context.Context, call, step string, value json.RawMessage) error
 }
 
@@ -36,19 +38,21 @@ func Step[T any](ctx context.Context, call *Call, name string, f func(context.Co
 	if err := call.step(name); err != nil {
 		return v, err
 	}
-	if raw, ok := call.scope.memos.Get(call.ID, name); ok {
+	raw, ok, err := call.scope.memos.Get(call.ID, name)
+	if err != nil {
+		return v, fmt.Errorf("step %q: %w", name, err)
+	}
+	if ok {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			return v, fmt.Errorf("step %q: the recorded value does not fit: %w", name, err)
 		}
 		return v, nil
 	}
-	v, err := f(ctx)
-	if err != nil {
+	if v, err = f(ctx); err != nil {
 		return v, err
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return v, fmt.Errorf("step %q: the value has no JSON form: %w", name, err)
+	if raw, err = marshal(v); err != nil {
+		return v, fmt.Errorf("step %q: %w", name, err)
 	}
 	if err := call.scope.memos.Put(ctx, call.ID, name, raw); err != nil {
 		return v, fmt.Errorf("step %q: %w", name, err)
@@ -60,8 +64,11 @@ func Step[T any](ctx context.Context, call *Call, name string, f func(context.Co
 func (c *Call) step(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if name == "" || c.steps[name] {
+	switch {
+	case name == "" || c.steps[name]:
 		return fmt.Errorf("step %q: names are not empty and unique within a call", name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("step %q: names are UTF-8, or they would not be found again", name)
 	}
 	if c.steps == nil {
 		c.steps = map[string]bool{}
@@ -83,11 +90,11 @@ type forgetful struct {
 	values map[[2]string]json.RawMessage
 }
 
-func (f *forgetful) Get(call, step string) (json.RawMessage, bool) {
+func (f *forgetful) Get(call, step string) (json.RawMessage, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v, ok := f.values[[2]string{call, step}]
-	return v, ok
+	return v, ok, nil
 }
 
 func (f *forgetful) Put(_ context.Context, call, step string, value json.RawMessage) error {

@@ -112,9 +112,9 @@ func (s State[T]) Update(call *Call, f func(T) T) {
 		if err != nil {
 			return Write{}, fmt.Errorf("state %w", err)
 		}
-		next, err := json.Marshal(f(cur))
+		next, err := marshal(f(cur))
 		if err != nil {
-			return Write{}, fmt.Errorf("state %q: the value has no JSON form: %w", s.name, err)
+			return Write{}, fmt.Errorf("state %q: %w", s.name, err)
 		}
 		w := Write{Value: next}
 		if s.version > 1 {

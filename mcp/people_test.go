@@ -21,11 +21,11 @@ type notes struct {
 	values map[string]json.RawMessage
 }
 
-func (n *notes) Get(_, step string) (json.RawMessage, bool) {
+func (n *notes) Get(_, step string) (json.RawMessage, bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v, ok := n.values[step]
-	return v, ok
+	return v, ok, nil
 }
 
 func (n *notes) Put(_ context.Context, _, step string, value json.RawMessage) error {

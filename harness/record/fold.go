@@ -80,6 +80,7 @@ type Turn struct {
 	Asks       []Asked     `json:"asks,omitempty"`  // of the open calls, not answered
 	Heard      []Heard     `json:"heard,omitempty"` // while calls are open
 	Partial    Partial     `json:"partial,omitzero"`
+	Used       []string    `json:"used,omitempty"` // ids of calls that a summary stands for since the turn began
 	// Probes counts the looks at open calls of unknown outcome.
 	Probes map[string]int `json:"probes,omitempty"`
 	// Unclear is the tool of a call whose outcome only people can find out.
@@ -348,12 +349,28 @@ func (f *Fold) said(b Said) {
 	}
 }
 
+// use keeps the ids of calls that the model does not see any more.
+func (t *Turn) use(dropped []model.Message) {
+	if t == nil {
+		return
+	}
+	for _, m := range dropped {
+		for _, p := range m.Parts {
+			if p.Kind == model.Call {
+				t.Used = append(t.Used, p.CallID)
+			}
+		}
+	}
+}
+
 // folded puts the summary in the place of the messages it stands for. The
 // provider's cache is lost anyway, so tools that are gone leave the request.
 func (f *Fold) folded(b Folded) {
 	f.spend(b.Usage, b.Cost)
 	summary := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: Summary(b.Summary+b.Kept, f.View)}}}
-	f.Messages = append([]model.Message{summary}, f.Messages[min(b.Drop, len(f.Messages)):]...)
+	drop := min(b.Drop, len(f.Messages))
+	f.Turn.use(f.Messages[:drop])
+	f.Messages = append([]model.Message{summary}, f.Messages[drop:]...)
 	f.Counted, f.CountedTo, f.Cited = 0, 0, nil
 	f.Warm = false
 	f.dropGone()
@@ -403,7 +420,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 14
+const checkpointVersion = 15
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

@@ -1,27 +1,6 @@
 package record
 
-// MaxNesting is how many objects and arrays deep a value may be that is to be
-// recorded. JSON is read to a depth of 10 000, and a record, a task's record and
-// a checkpoint put levels of their own around it: what is written must be read.
-const MaxNesting = 500
+import "github.com/heddlehq/heddle/harness"
 
-// TooDeep says whether a JSON value is nested deeper than MaxNesting.
-func TooDeep(value []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(value); i++ {
-		switch c := value[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > MaxNesting {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
+// TooDeep says whether a JSON value is nested too deep to be recorded.
+func TooDeep(value []byte) bool { return harness.TooDeep(value) }

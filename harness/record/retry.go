@@ -117,7 +117,7 @@ func (l *retries) add(r state.Record, task string, b Body) {
 			n.Result = "told to the model"
 		case NeedsHuman:
 			n.Result = "left to people"
-		case Done, Failed, Refused:
+		case Done, Failed, Refused, Canceled:
 			return
 		}
 		n.Turn, n.Step, n.Class, n.Tool, n.Call = b.Turn, b.Step, ClassUnknown, b.Tool, b.CallID

@@ -64,7 +64,10 @@ func (r *run) notify(ctx context.Context, d *record.Due) ([]string, error) {
 	var names []string
 	for _, h := range m.Settles {
 		call := scope.Call(fmt.Sprintf("settled/%s/%s", d.Settled.Turn, h.Name), "")
-		if err := r.callback(ctx, call, h.Name, func() error { return h.Run(ctx, call, s) }); err != nil {
+		limited, cancel := context.WithTimeout(ctx, harness.DefaultTimeout) // nothing else would end it
+		err := r.callback(limited, call, h.Name, func() error { return h.Run(limited, call, s) })
+		cancel()
+		if err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}

@@ -24,6 +24,7 @@ func (r *run) root() *run {
 func (r *run) asked(n int, j *job) *harness.Wait {
 	q := j.wait.Question
 	if q == nil {
+		r.begins(n, j)
 		return j.wait
 	}
 	a := record.Asked{
@@ -37,6 +38,7 @@ func (r *run) asked(n int, j *job) *harness.Wait {
 		root.asking = true
 		r.memo.Unlock()
 		if busy {
+			r.begins(n, j)
 			return &harness.Wait{}
 		}
 		for i, text := range r.posts(q.Text) {
@@ -47,6 +49,14 @@ func (r *run) asked(n int, j *job) *harness.Wait {
 	}
 	r.add(a)
 	return j.wait
+}
+
+// begins notes that a call waits of which nothing else in the log says so, if its
+// tool is run again only then: a finished step without a name.
+func (r *run) begins(n int, j *job) {
+	if !j.tool.Resumes(r.begun(j.part.CallID)) {
+		r.add(record.Memo{Turn: r.f.Turn.ID, Step: n, Call: j.part.CallID, Value: json.RawMessage("null")})
+	}
 }
 
 // expire ends the waits whose time is over. An answer that came in time may be

@@ -49,10 +49,19 @@ func (b *boxes) blob(kind string) string {
 	return "task/" + b.task + "/" + kind
 }
 
-// keep begins to save files; what it returns ends that.
-func (b *boxes) keep() func() {
+// keep begins to save files of a sandbox kind; what it returns ends that, when
+// they are committed: tasks share them.
+func (r *run) keep(kind string) func() {
+	if r.saving {
+		return func() {}
+	}
+	b := r.boxesFor(kind)
 	b.saving.Lock()
-	return b.saving.Unlock
+	r.saving = true
+	return func() {
+		r.saving = false
+		b.saving.Unlock()
+	}
 }
 
 // owner names whose sandbox it is.

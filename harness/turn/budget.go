@@ -30,7 +30,7 @@ func (r *run) spent(n int) (reason, line string) {
 	switch {
 	case n > l.Steps:
 		reason, line = "too many steps", lineSteps
-	case root.f.Work.Spent(r.Clock()) >= l.Time || root.late:
+	case root.over():
 		reason, line = "too much time", lineTime
 	case l.Tokens > 0 && t.Usage.In+t.Usage.Out >= l.Tokens:
 		reason, line = "too many tokens", lineTokens
@@ -47,12 +47,17 @@ func (r *run) spent(n int) (reason, line string) {
 	return reason, line
 }
 
+// over says whether the conversation's own turn has been worked on for too long.
+func (r *run) over() bool { return r.late || r.f.Work.Spent(r.Clock()) >= r.Limits.Time }
+
 // dropRest leaves what came during the last step to no turn, where the policy
 // is to drop it.
 func (r *run) dropRest(ctx context.Context, o record.Outcome) error {
 	if o == record.Aborted || o == record.Parked || r.policyOf(r.f.Policy, r.f.Turn.Event) != chat.Drop {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime) // as long as the commit that follows
+	defer cancel()
 	v, err := r.Log.Load(ctx, r.conv.ID, r.f.Seq)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ func (r *run) start(ctx context.Context, n int, m *harness.Manifest, snap harnes
 	}
 	r.add(record.Began{Turn: r.f.Turn.ID, Hooks: names})
 	r.dirty = true
+	defer r.keep(m.Sandbox)()
 	if err := r.saveFiles(ctx, m.Sandbox); err != nil {
 		return false, err
 	}
@@ -98,6 +99,7 @@ func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harne
 	r.wrote(r.f.Turn.ID, n, scope)
 	if len(m.Finishes)+len(m.Asks)+len(m.Answers) > 0 {
 		r.dirty = true
+		defer r.keep(m.Sandbox)()
 		if err := r.saveFiles(ctx, m.Sandbox); err != nil {
 			return false, err
 		}
@@ -165,9 +167,9 @@ func (r *run) wrote(turn string, n int, scope *harness.Scope, jobs ...*job) {
 			r.add(record.Data{Turn: turn, Step: n, Call: p.Call, Name: p.Name, Value: p.Value})
 		}
 	}
-	for i, s := range scope.Sent() {
+	for _, s := range scope.Sent() {
 		if !open(s.Call) {
-			r.dispatched(turn, n, i, s)
+			r.dispatched(turn, n, s)
 		}
 	}
 }

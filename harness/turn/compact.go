@@ -52,12 +52,21 @@ func (r *run) makeRoom(ctx context.Context, n int, m *harness.Manifest, c model.
 	if m.Compaction.Off || c.Spec.Window == 0 || r.tokens(m) <= most {
 		return nil
 	}
-	err := r.compact(ctx, n, "threshold", m, c, keep)
-	if err != nil && ctx.Err() == nil {
-		r.log.Warn("conversation not summarised", "turn", r.f.Turn.ID, "step", n, "err", err)
-		return nil
-	}
+	_, err := r.tryCompact(ctx, n, "threshold", m, c, keep)
 	return err
+}
+
+// tryCompact says whether it could: a failure is logged. It fails only when ctx ends.
+func (r *run) tryCompact(ctx context.Context, n int, why string, m *harness.Manifest, c model.Choice, keep int) (done bool, err error) {
+	err = r.compact(ctx, n, why, m, c, keep)
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	}
+	r.log.Warn("conversation not summarised", "turn", r.f.Turn.ID, "step", n, "err", err)
+	return false, nil
 }
 
 // tokens estimates what the step's request takes.

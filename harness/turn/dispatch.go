@@ -12,11 +12,12 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// dispatched records a text for a conversation, the i-th of its step, and puts
-// what admits it into the outbox of the same commit. Its event has the id of the
-// post, so that it is heard once, however often it is delivered.
-func (r *run) dispatched(turn string, n, i int, m harness.Message) {
-	key := fmt.Sprintf("%s/%d/%s/%d", turn, n, digest([]byte(m.Call)), i)
+// dispatched records a text for a conversation and puts what admits it into the
+// outbox of the same commit. Its event has the id of the post, so that it is heard
+// once, however often it is delivered. The last part of the id is the place of the
+// record in its log: a callback may run twice in a step.
+func (r *run) dispatched(turn string, n int, m harness.Message) {
+	key := fmt.Sprintf("%s/%d/%s/%d", turn, n, digest([]byte(m.Call)), r.f.Seq+1)
 	r.add(record.Dispatched{Turn: turn, Step: n, Call: m.Call, Key: key, To: m.To, Text: m.Text})
 	text, err := json.Marshal(state.Admit{Agent: r.conv.Agent, Event: chat.Event{
 		ID: "dispatch/" + key, Thread: m.To, Kind: chat.Message, Topic: "dispatch", Text: m.Text,

@@ -213,6 +213,8 @@ type run struct {
 	batch   state.Batch   // what the next commit holds
 	err     error         // of encoding, reported by the next commit
 	waiting bool          // an event in the inbox waits for its author's role
+	steered bool          // a message came that ends calls that may be interrupted
+	saving  bool          // it saves files that tasks share
 	asking  bool          // a call has asked the thread something; guarded by memo
 	roles   sync.Map      // of the authors of entries, by Seq
 	late    bool          // the turn has been worked on for too long
@@ -248,8 +250,9 @@ func (r *run) turn(ctx context.Context) error {
 		if done || err != nil {
 			return err
 		}
-	} else {
-		r.tear("")
+		if err := r.refresh(ctx); err != nil {
+			return err
+		}
 	}
 	if !parked || r.f.Turn == nil {
 		if done, err := r.boundary(ctx); done || err != nil {
@@ -261,22 +264,33 @@ func (r *run) turn(ctx context.Context) error {
 	}
 	r.goOn()
 	for {
-		done, err := r.watched(ctx, r.step)
-		if done || err != nil {
+		work := r.step
+		if r.hasOpen() && !r.over() { // they were stopped for what has an answer now
+			work = func(ctx context.Context) (bool, error) { return r.repair(ctx, false) }
+		}
+		if done, err := r.watched(ctx, work); done || err != nil {
 			return err
 		}
 		if r.soft.Err() != nil {
 			return r.release(ctx, r.Clock())
 		}
-		v, err := r.Log.Load(ctx, r.conv.ID, r.f.Seq)
-		if err != nil {
-			return fmt.Errorf("load: %w", err)
+		if err := r.refresh(ctx); err != nil {
+			return err
 		}
-		r.entries = v.Inbox
 		if done, err := r.boundary(ctx); done || err != nil {
 			return err
 		}
 	}
+}
+
+// refresh reads what came into the inbox meanwhile.
+func (r *run) refresh(ctx context.Context) error {
+	v, err := r.Log.Load(ctx, r.conv.ID, r.f.Seq)
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	r.entries = v.Inbox
+	return nil
 }
 
 // urgent says whether the inbox has to be taken before open calls are run again.

@@ -139,11 +139,15 @@ func (r *run) deed(ctx context.Context, p *intake, e state.Entry) (deed, chat.Ro
 	case e.Quiet || p.turn == "":
 		return hear, role
 	}
-	asked := slices.ContainsFunc(p.asks, func(w record.Waiting) bool { return answers(w, e, role) })
+	answer := slices.IndexFunc(p.asks, func(w record.Waiting) bool { return answers(w, e, role) })
+	asked := answer >= 0
 	switch word := bare(e.Event); {
 	case word == "stop", word == "cancel" && !asked: // else it may be the answer
 		return stop, role
-	case p.mode == record.Paused, asked:
+	case p.mode == record.Paused:
+		return hear, role
+	case asked: // once
+		p.asks = slices.Concat(p.asks[:answer], p.asks[answer+1:])
 		return hear, role
 	}
 	switch r.policyOf(p.policy, e.Event) {

@@ -53,6 +53,7 @@ func (r *run) stream(ctx context.Context, n int, c model.Choice, req model.Reque
 	resp, err := c.Provider.Stream(sctx, req, func(d model.Delta) { p.on(ctx, d) })
 	if err == nil {
 		tame(&resp)
+		r.rename(n, &resp)
 		if !distinct(req, resp) {
 			err = &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Garbled, Code: "duplicate call id"}
 		}

@@ -3,6 +3,7 @@ package turn
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
@@ -35,7 +36,7 @@ func rejection(j *job, depth int) string {
 	case j.rejected == record.UnknownTool:
 		return fmt.Sprintf("There is no tool %q in this step. Nothing was run.", j.part.Name)
 	}
-	return fmt.Sprintf("The arguments are not a JSON object of at most %d KiB, nested at most %d deep. Nothing was run; call again with valid JSON.", mostArgs>>10, record.MaxNesting)
+	return fmt.Sprintf("The arguments are not a JSON object of at most %d KiB, nested at most %d deep. Nothing was run; call again with valid JSON.", mostArgs>>10, harness.MaxNesting)
 }
 
 // tame takes out what no log can keep: arguments beyond mostArgs, or nested too
@@ -44,12 +45,22 @@ func tame(resp *model.Response) {
 	left := mostArgs
 	for i, p := range resp.Parts {
 		n := len(p.Args) + len(p.BadArgs)
-		if p.Kind != model.Call || n <= left && !record.TooDeep(p.Args) {
+		if p.Kind != model.Call || n <= left && !harness.TooDeep(p.Args) {
 			left -= n
 			continue
 		}
 		resp.Parts[i].Args, resp.Parts[i].BadArgs = json.RawMessage("{}"), fmt.Sprintf("[%d bytes]", n)
 		resp.Raw = nil
+	}
+}
+
+// rename gives another id to a call whose own an earlier call of the turn had
+// that a summary stands for: what happens outside is known by it.
+func (r *run) rename(n int, resp *model.Response) {
+	for i, p := range resp.Parts {
+		if p.Kind == model.Call && slices.Contains(r.f.Turn.Used, p.CallID) {
+			resp.Parts[i].CallID = fmt.Sprintf("%s_s%d", p.CallID, n)
+		}
 	}
 }
 

@@ -30,20 +30,25 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 		}
 	}
 	var again []model.Part
+	behind := map[string]bool{} // groups in which a call waits
 	for _, p := range slices.Clone(r.f.Turn.Calls) {
-		if t, ok := m.Tool(p.Name); ok && (t.Resumes(r.begun(p.CallID)) || t.HasProbe()) && p.BadArgs == "" {
-			if !r.f.IsWaiting(p.CallID) {
-				again = append(again, p)
-			}
-			continue
+		t, ok := m.Tool(p.Name)
+		switch {
+		case !ok || !t.Resumes(r.begun(p.CallID)) && !t.HasProbe() || p.BadArgs != "":
+			r.did(p, n, record.Unknown,
+				"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
+		case r.steered && t.IsInterruptible():
+			r.did(p, n, record.Canceled, lineCanceled, 0)
+		case r.f.IsWaiting(p.CallID):
+			behind[t.Group()] = t.Group() != ""
+		case !behind[t.Group()]:
+			again = append(again, p)
 		}
-		r.did(p, n, record.Unknown,
-			"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
 	}
 	if wait := r.waits(); len(again) == 0 && wait != nil {
 		return true, r.suspend(ctx, wait.Until)
 	}
-	if len(again) == 0 {
+	if len(again) == 0 || r.task == nil && r.over() {
 		return false, nil
 	}
 	if r.task == nil {
@@ -80,18 +85,14 @@ func (r *run) worked(ctx context.Context, n int, m *harness.Manifest, snap harne
 	if wait = sooner(wait, r.waits()); wait == nil {
 		r.guide(ctx, n, m.Sandbox)
 	}
-	defer r.boxesFor(m.Sandbox).keep()() // until the files are committed: tasks share them
+	defer r.keep(m.Sandbox)()
 	if err := r.saveFiles(ctx, m.Sandbox); err != nil {
 		return false, err
 	}
 	switch {
+	case panicked && r.f.Turn.Unclear == "":
+		return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
 	case panicked:
-		for _, p := range slices.Clone(r.f.Turn.Calls) {
-			r.did(p, n, record.Unknown, "The turn ended before this call did.", 0)
-		}
-		if r.f.Turn.Unclear == "" {
-			return true, r.settle(ctx, record.Broken, "tool panicked", lineBroken)
-		}
 		return true, r.askHuman(ctx)
 	case stopped != nil:
 		return false, stopped
@@ -124,32 +125,37 @@ func (r *run) suspend(ctx context.Context, until time.Time) error {
 type memos struct {
 	r    *run
 	step int
-	over bool // a tool that was left behind stores nothing any more
+	over bool // a tool that was left behind finds and stores nothing any more
 }
 
-// end makes later Puts fail.
+// end makes later Gets and Puts fail.
 func (m *memos) end() {
 	m.r.memo.Lock()
 	defer m.r.memo.Unlock()
 	m.over = true
 }
 
-func (m *memos) Get(call, name string) (json.RawMessage, bool) {
+var errOver = errors.New("the call is over")
+
+func (m *memos) Get(call, name string) (json.RawMessage, bool, error) {
 	m.r.memo.Lock()
 	defer m.r.memo.Unlock()
+	if m.over {
+		return nil, false, errOver
+	}
 	for _, o := range m.r.f.Turn.Memos {
 		if o.Call == call && o.Name == name {
-			return o.Value, true
+			return o.Value, true, nil
 		}
 	}
-	return nil, false
+	return nil, false, nil
 }
 
 func (m *memos) Put(ctx context.Context, call, name string, value json.RawMessage) error {
 	m.r.memo.Lock()
 	defer m.r.memo.Unlock()
 	if m.over {
-		return errors.New("the call is over")
+		return errOver
 	}
 	return m.r.noteHeld(ctx, record.Memo{Turn: m.r.f.Turn.ID, Step: m.step, Call: call, Name: name, Value: value})
 }

@@ -105,6 +105,7 @@ func TestRetriesOfALog(t *testing.T) {
 		record.Probed{Turn: "t", Step: 2, Call: "c", Tool: "pay", Try: 2, Found: "done"},
 		record.Did{Turn: "t", Step: 2, CallID: "c", Tool: "pay", End: record.NeedsHuman},
 		record.Did{Turn: "t", Step: 2, CallID: "d", Tool: "look", End: record.Done},
+		record.Did{Turn: "t", Step: 2, CallID: "e", Tool: "wait", End: record.Canceled},
 		record.Settled{Turn: "t", Outcome: record.Broken, Attempt: 1},
 	} {
 		r, err := record.Encode(b)

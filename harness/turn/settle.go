@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,11 @@ func (r *run) posts(markdown string) []string {
 }
 
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
+// Calls that are still open end with it.
 func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
+	for _, p := range slices.Clone(r.f.Turn.Calls) {
+		r.did(p, r.f.Turn.Step, record.Unknown, "The turn ended before this call did.", 0)
+	}
 	if r.task != nil {
 		return r.report(ctx, o, reason, markdown)
 	}

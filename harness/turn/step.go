@@ -36,7 +36,10 @@ const (
 // step is one render, one model call and its tools. It says whether the turn is settled.
 func (r *run) step(ctx context.Context) (settled bool, err error) {
 	n := r.f.Turn.Step + 1
-	if reason, line := r.spent(n); reason != "" {
+	if r.f.Turn.Unclear != "" { // a call was open when it was found
+		return true, r.askHuman(ctx)
+	}
+	if reason, line := r.spent(n); reason != "" && r.f.Turn.Result == nil {
 		return true, r.settle(ctx, record.Broken, reason, line)
 	}
 	agent := r.agent()
@@ -187,8 +190,10 @@ func (r *run) askInRoom(ctx context.Context, n int, m *harness.Manifest, c model
 		return resp, took, err
 	}
 	_, keep := room(m, c.Spec)
-	if cerr := r.compact(ctx, n, "overflow", m, c, min(keep, r.tokens(m)/2)); cerr != nil {
-		r.log.Warn("conversation not summarised", "turn", r.f.Turn.ID, "step", n, "err", cerr)
+	switch done, cerr := r.tryCompact(ctx, n, "overflow", m, c, min(keep, r.tokens(m)/2)); {
+	case cerr != nil:
+		return resp, took, cerr
+	case !done:
 		return resp, took, err
 	}
 	return r.ask(ctx, n, c, request)

@@ -15,7 +15,7 @@ import (
 // with it.
 func (r *run) take(ctx context.Context) (end string) {
 	p := r.intake(ctx, r.present(), r.entries)
-	r.entries, r.waiting = nil, p.waits
+	r.entries, r.waiting, r.steered = nil, p.waits, p.steers
 	r.apply(p)
 	return p.end
 }

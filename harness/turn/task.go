@@ -20,6 +20,7 @@ import (
 type task struct {
 	up      *run   // who gave it
 	call    string // the call that gave it
+	by      *harness.Call
 	kept    *memos // ends with the step that gave it
 	to      harness.Subagent
 	depth   int
@@ -90,12 +91,13 @@ func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) 
 		r.memo.Lock()
 		c := r.child(first, m.Sandbox, call.ID, to, kept)
 		r.memo.Unlock()
+		c.task.by = call
 		text, err := c.perform(ctx, call, prompt, first.Trust)
 		if err != nil && c.f.Ended == nil && ctx.Err() == nil && !errors.As(err, new(*harness.Wait)) {
 			c.giveUp(err)
 		}
 		for _, v := range c.f.Voices {
-			if v.Author.ID != "" || to.Untrusted {
+			if v.Author.ID != "" || v.Role < snap.Trust {
 				call.Hear(v)
 			}
 		}
@@ -197,11 +199,11 @@ func (r *run) hand(ctx context.Context) error {
 
 // wrap puts an entry into the root's next commit and has every giver count it.
 func (r *run) wrap(path []string, rec state.Record) error {
-	b, err := record.Decode(rec)
+	out, err := record.Encode(record.Child{Task: path, Kind: rec.Kind, Data: rec.Data})
 	if err != nil {
 		return err
 	}
-	out, err := record.Encode(record.Child{Task: path, Kind: rec.Kind, Data: rec.Data})
+	b, err := record.Decode(out) // what is written must be read
 	if err != nil {
 		return err
 	}
@@ -230,7 +232,12 @@ func (r *run) giveUp(err error) {
 // scope makes what the calls of a step share.
 func (r *run) scope(snap harness.Snapshot, m *harness.Manifest) *harness.Scope {
 	snap.State, snap.Versions = r.f.State, r.f.Versions // callbacks of the step may have written
-	return harness.NewScope(snap, r.boxesFor(m.Sandbox).opener(m.Sandbox))
+	boxes := r.boxesFor(m.Sandbox)
+	s := harness.NewScope(snap, boxes.opener(m.Sandbox))
+	if boxes != r.boxes {
+		s.Share(r.task.by)
+	}
+	return s
 }
 
 // boxesFor is where a sandbox kind of this run is: a task works in the sandbox of

@@ -94,10 +94,16 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	slots := make(chan struct{}, atOnce)
 	for _, row := range rows {
 		wg.Go(func() {
+			waits := false
 			for _, j := range row {
+				if waits {
+					j.stayBehind()
+					continue
+				}
 				slots <- struct{}{}
 				r.do(ctx, n, j, m.Guards, again)
 				<-slots
+				waits = j.wait != nil
 			}
 		})
 	}
@@ -123,6 +129,15 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	return panicked, wait
 }
 
+// stayBehind is for a call that has to follow one that waits.
+func (j *job) stayBehind() {
+	if j.tool.Resumes(false) {
+		j.wait = &harness.Wait{}
+		return
+	}
+	j.end, j.text = record.Refused, lineBehind
+}
+
 // sooner is the wait that ends first, nil for none.
 func sooner(a, b *harness.Wait) *harness.Wait {
 	if b == nil {
@@ -139,6 +154,7 @@ const (
 	lineNotBegun = "Stopped before it began. Nothing was run."
 	lineMiddle   = "Stopped in the middle: it is not known what of it happened. Check before you repeat it."
 	lineCanceled = "Stopped in the middle."
+	lineBehind   = "An earlier call that this one has to follow waits, so it was not run. Call again when you have the result of that one."
 )
 
 // do runs one call, if the guards let it. again says that an earlier attempt may

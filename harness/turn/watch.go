@@ -3,10 +3,12 @@ package turn
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/state"
 )
 
 // watchEvery is how often the inbox is looked at while a step runs. Together
@@ -42,6 +44,7 @@ func (r *run) watched(ctx context.Context, f func(context.Context) (bool, error)
 				continue // the next look may do
 			}
 			seq = v.Conversation.Seq
+			at.learn(v.Records)
 			p := r.intake(work, at, v.Inbox)
 			switch {
 			case p.end != "":
@@ -67,6 +70,33 @@ func (r *run) watched(ctx context.Context, f func(context.Context) (bool, error)
 		return false, nil
 	}
 	return done, err
+}
+
+// learn takes over what calls have asked, were told and ended with since.
+func (p *present) learn(records []state.Record) {
+	for _, rec := range records {
+		b, err := record.Decode(rec)
+		if err != nil {
+			continue // whoever folds the log reports it
+		}
+		var task []string
+		if c, ok := b.(record.Child); ok {
+			task, b = c.Task, c.Body
+		}
+		switch b := b.(type) {
+		case record.Asked:
+			p.asks = append(p.asks, record.Waiting{Asked: b, Task: task})
+		case record.Memo:
+			p.asks = slices.DeleteFunc(p.asks, func(w record.Waiting) bool {
+				return w.Call == b.Call && w.Name == b.Name && slices.Equal(w.Task, task)
+			})
+		case record.Did:
+			p.asks = slices.DeleteFunc(p.asks, func(w record.Waiting) bool {
+				at := append(slices.Clone(w.Task), w.Call)
+				return len(at) > len(task) && slices.Equal(at[:len(task)], task) && at[len(task)] == b.CallID
+			})
+		}
+	}
 }
 
 // stopping says whether a turn was stopped, as opposed to its worker.

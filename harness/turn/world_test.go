@@ -395,6 +395,7 @@ type boxKind struct {
 	opened int
 	open   int
 	exec   func(ctx context.Context, b *memBox, script string) (sandbox.Result, error) // nil: see above
+	read   func()                                                                      // happens after a file was read, nil for nothing
 }
 
 func newBoxKind(name string) *boxKind { return &boxKind{name: name} }
@@ -449,8 +450,11 @@ func (b *memBox) Exec(ctx context.Context, c sandbox.Command) (sandbox.Result, e
 
 func (b *memBox) ReadFile(_ context.Context, p string) ([]byte, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	s, ok := b.files[p]
+	b.mu.Unlock()
+	if b.kind.read != nil {
+		b.kind.read()
+	}
 	if !ok {
 		return nil, fmt.Errorf("read %s: %w", p, fs.ErrNotExist)
 	}
