@@ -588,3 +588,16 @@ func TestSettledCallbackHangs(t *testing.T) {
 		}
 	})
 }
+
+// Several calls that wait are all closed when the turn is stopped.
+func TestStopWhileCallsWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain(asker("ask").Durable(), durable("wait", func(context.Context, *harness.Call) (string, error) { return "", &harness.Wait{} })),
+		call("ask", "wait", "ask"), scripted.Say("next"))
+	w.ask("U1", "go")
+	w.ask("U1", "stop")
+	w.ask("U1", "next")
+	if got := trace(w.records()); got != "heard rendered said asked controlled did:unknown did:unknown did:unknown settled:aborted heard rendered said settled:answered" {
+		t.Errorf("the log is %s", got)
+	}
+}

@@ -123,7 +123,7 @@ func (r *run) boundary(ctx context.Context) (done bool, err error) {
 // abort ends the turn for people. Of calls that are open nobody knows whether
 // they happened.
 func (r *run) abort(ctx context.Context, reason string) error {
-	for _, p := range r.f.Turn.Calls {
+	for _, p := range slices.Clone(r.f.Turn.Calls) {
 		r.did(p, r.f.Turn.Step, record.Unknown, "Stopped: it is not known whether this call happened. Check before you repeat it.", 0)
 	}
 	line := lineStopped

@@ -42,6 +42,7 @@ type world struct {
 	logged *buffer
 
 	mu    sync.Mutex
+	timed bool // the time is that of the bubble
 	now   time.Time
 	roles map[string]chat.Role
 	blind int // so many look-ups of roles fail
@@ -91,6 +92,9 @@ func (w *world) restart() {
 func (w *world) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.timed {
+		return time.Now()
+	}
 	return w.now
 }
 
