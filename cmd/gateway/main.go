@@ -57,6 +57,7 @@ type cli struct {
 	Run           runCmd           `cmd:"" default:"1" help:"Serve: take events in, answer them, until stopped."`
 	Check         checkCmd         `cmd:"" help:"Explain the settings in force and say what is wrong with them."`
 	Demo          demoCmd          `cmd:"" help:"Show it all with a make-believe Slack; needs no key and no server."`
+	Ask           askCmd           `cmd:"" help:"Say something to an agent of the running gateway and print the answer."`
 	Conversations conversationsCmd `cmd:"" help:"Look at conversations in the store, also beside a running gateway."`
 	Skills        skillsCmd        `cmd:"" help:"Look at skills and pin them."`
 	Memory        memoryCmd        `cmd:"" help:"Look at what is remembered, and embed it again."`
@@ -100,7 +101,7 @@ func report(w io.Writer, err error) int {
 	switch {
 	case errors.As(err, &wrong), errors.Is(err, errSettings), errors.Is(err, state.ErrNewer):
 		return exitSettings
-	case errors.Is(err, state.ErrLocked), errors.Is(err, errTaken), errors.Is(err, errAway), errors.Is(err, dispatch.ErrDrainTimeout):
+	case errors.Is(err, state.ErrLocked), errors.Is(err, errTaken), errors.Is(err, errNoGateway), errors.Is(err, errAway), errors.Is(err, dispatch.ErrDrainTimeout):
 		return exitTryAgain
 	}
 	return exitFailed

@@ -56,8 +56,8 @@ func partsOf(s *config.Settings) parts {
 			p.channels = append(p.channels, c)
 		}
 	}
-	if len(p.channels) == 0 && s.Refused() == before {
-		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET (try: gateway demo, which needs none)")
+	if len(p.channels) == 0 && len(p.tokens) == 0 && s.Refused() == before {
+		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
 	}
 	var providers []model.Provider
 	for _, setup := range providerSetups {

@@ -186,10 +186,13 @@ func set[T comparable](v *T, to T) {
 	}
 }
 
+// usualAgent is the agent of an installation that sets none.
+const usualAgent = "assistant"
+
 // agentsOf makes the agents, one called assistant if none is set.
 func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxes map[string]sandbox.Provider, o *offer) map[string]harness.Agent {
 	if len(f.agents) == 0 {
-		f.agents = map[string]agentSettings{"assistant": {Ladder: []rungSettings{
+		f.agents = map[string]agentSettings{usualAgent: {Ladder: []rungSettings{
 			{Name: "quick answers", Model: "fast"},
 			{Name: "a stronger model and a shell", Model: "strong", Sandbox: "virtual", Who: chat.Member},
 		}}}

@@ -199,6 +199,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	select {
 	case at := <-w.log.ready:
 		w.front, w.admin = "http://"+at[0], "http://"+at[1]
+		ts.Setenv("ADMIN", w.admin)
 	case <-w.exited:
 		ts.Fatalf("the gateway ended: %s", w.log)
 	case <-ctx.Done():
