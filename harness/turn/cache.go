@@ -16,6 +16,7 @@ type cached struct {
 	fold  *record.Fold
 	bytes int   // of the records in it, about what it takes
 	saved int64 // Seq of the stored checkpoint
+	sums  summer
 }
 
 // folds keeps the most recently used folds up to a number of bytes. It is a

@@ -117,7 +117,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	w.ask("U1", "go")
 	var want, got []string
 	for _, q := range w.model.Requests()[1:] {
-		want = append(want, asked(q))
+		want = append(want, new(summer).asked(q))
 	}
 	for _, s := range of[record.Said](w.records()) {
 		got = append(got, s.Request)

@@ -146,7 +146,7 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 	soft, yield := context.WithCancel(soft)
 	defer yield()
 	r := &run{
-		Engine: e, soft: soft, yield: yield, lease: l, conv: l.Conversation, f: c.fold, cached: c, entries: entries, memo: &sync.Mutex{},
+		Engine: e, soft: soft, yield: yield, lease: l, conv: l.Conversation, f: c.fold, cached: c, sums: &c.sums, entries: entries, memo: &sync.Mutex{},
 		boxes: &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
 		log:   e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
@@ -224,6 +224,7 @@ type run struct {
 	looked   *box        // whose guide was looked for
 	dirty    bool        // a tool that may have changed files ran since they were saved
 	memo     *sync.Mutex // calls and tasks that run at once commit one after the other
+	sums     *summer     // of the messages
 	log      *slog.Logger
 }
 

@@ -217,7 +217,7 @@ func (w *walk) ask(r *run, at *walked, b record.Said) *Drift {
 		w.found.Skipped++
 		return nil
 	}
-	was, now := strings.Split(b.Request, "-"), strings.Split(asked(r.request(&at.m, chain[i])), "-")
+	was, now := strings.Split(b.Request, "-"), strings.Split(new(summer).asked(r.request(&at.m, chain[i])), "-")
 	var out []string
 	for k, what := range []string{"system text", "tools", "messages"} {
 		if k >= len(was) || was[k] != now[k] {

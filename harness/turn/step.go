@@ -296,7 +296,7 @@ func (r *run) failed(ctx context.Context, err error) (bool, error) {
 func (r *run) said(n int, m *harness.Manifest, c model.Choice, resp model.Response, took time.Duration) []model.Part {
 	r.add(record.Said{
 		Turn: r.f.Turn.ID, Step: n, Parts: resp.Parts, Stop: resp.Stop, Asked: c.Full(), Answered: resp.Model, ID: resp.ID,
-		Prompt: digest([]byte(m.System())), Request: asked(r.request(m, c)), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
+		Prompt: digest([]byte(m.System())), Request: r.sums.asked(r.request(m, c)), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
 	})
 	var calls []model.Part
 	for _, p := range resp.Parts {
