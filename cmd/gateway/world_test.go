@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ type world struct {
 	slack   *fakeslack.Workspace
 	api     *httptest.Server // of Slack
 	llm     *httptest.Server
-	model   *llm.Server
+	model   atomic.Pointer[llm.Server]
 	pace    time.Duration // of the model's words
 	player  *script.Player
 	heard   map[string]fakeslack.Delivery
@@ -66,7 +67,7 @@ func setupWorld(env *testscript.Env) error {
 		{ID: "U0ANNA", Name: "anna"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0GUEST", Name: "guest", Restricted: true},
 	}})
 	w.api = httptest.NewServer(w.slack)
-	w.llm = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.model.ServeHTTP(rw, r) }))
+	w.llm = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.model.Load().ServeHTTP(rw, r) }))
 	remote := httptest.NewServer(mcpHandler("remote"))
 	program, err := os.Executable()
 	if err != nil {
@@ -108,7 +109,7 @@ func (w *world) play(text string) error {
 		return err
 	}
 	w.player = script.NewPlayer(s)
-	w.model = llm.New(llm.Options{Script: w.player, Key: "sk-canary-openai", Pace: w.pace})
+	w.model.Store(llm.New(llm.Options{Script: w.player, Key: "sk-canary-openai", Pace: w.pace}))
 	return nil
 }
 
@@ -551,7 +552,7 @@ func cmdReleaseModel(ts *testscript.TestScript, neg bool, args []string) {
 func cmdRequests(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 1, "requests N [PATTERN ...]")
 	w, _ := in(ts)
-	all := w.model.Requests()
+	all := w.model.Load().Requests()
 	if strconv.Itoa(len(all)) != args[0] {
 		ts.Fatalf("%d model requests, want %s", len(all), args[0])
 	}
