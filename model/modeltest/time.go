@@ -18,11 +18,7 @@ import (
 func slowly(t *testing.T, c Codec, pause time.Duration, stop int) (took time.Duration, err error) {
 	r := load(t, c, "text")
 	events := strings.SplitAfter(string(r.body), "\n\n")
-	out, in := io.Pipe()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = in.Close() }()
+	return feed(c, r, func(in io.Writer) {
 		for i := 0; i < len(events) || stop >= 0; i++ {
 			for range int(pause / (5 * time.Second)) {
 				time.Sleep(5 * time.Second)
@@ -37,6 +33,39 @@ func slowly(t *testing.T, c Codec, pause time.Duration, stop int) (took time.Dur
 				return
 			}
 		}
+	})
+}
+
+// endlessly plays the recording "text" up to its first content, and that again
+// and again.
+func endlessly(t *testing.T, c Codec) (took time.Duration, err error) {
+	r := load(t, c, "text")
+	events := strings.SplitAfter(string(r.body), "\n\n")
+	n, said := 0, false
+	for ; !said; n++ {
+		r.body = []byte(strings.Join(events[:n+1], ""))
+		_, _ = c.New(r.client(io.NopCloser(strings.NewReader(string(r.body))))).Stream(context.Background(), Request(), func(model.Delta) { said = true })
+	}
+	return feed(c, r, func(in io.Writer) {
+		for i := 0; ; i++ {
+			if _, err := io.WriteString(in, events[min(i, n-1)]); err != nil {
+				return
+			}
+			if i >= n-1 {
+				time.Sleep(30 * time.Second)
+			}
+		}
+	})
+}
+
+// feed makes a call whose answer is what play writes.
+func feed(c Codec, r *recording, play func(in io.Writer)) (took time.Duration, err error) {
+	out, in := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = in.Close() }()
+		play(in)
 	}()
 	client := &http.Client{Transport: answerer(func(q *http.Request) (*http.Response, error) {
 		context.AfterFunc(q.Context(), func() { out.CloseWithError(q.Context().Err()) }) // as a connection does
@@ -49,7 +78,7 @@ func slowly(t *testing.T, c Codec, pause time.Duration, stop int) (took time.Dur
 	return took, err
 }
 
-// timeouts count content only.
+// timeouts count content only, but for one that bounds the whole answer.
 func timeouts(t *testing.T, c Codec) {
 	stalls := func(name string, stop int, after time.Duration, partial bool) {
 		t.Run(name, func(t *testing.T) {
@@ -70,6 +99,15 @@ func timeouts(t *testing.T, c Codec) {
 		synctest.Test(t, func(t *testing.T) {
 			if took, err := slowly(t, c, 25*time.Second, -1); err != nil || took < 3*time.Minute {
 				t.Errorf("after %s: %v", took, err)
+			}
+		})
+	})
+	t.Run("endless content", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			took, err := endlessly(t, c)
+			if e := failed(t, err); e.Fault != model.Stalled || !e.Partial || took != 30*time.Minute {
+				t.Errorf("%v, partial %v, after %s", e, e.Partial, took)
 			}
 		})
 	})

@@ -32,19 +32,28 @@ const (
 	DefaultIdle  = 60 * time.Second  // between two pieces of content
 )
 
+// total is the most time that one answer may take, however lively it is: an
+// endless one must not hold a turn to its end. The longest that models give
+// take less.
+const total = 30 * time.Minute
+
 // A Stream is an answer being read. It is used by one goroutine and closed by it.
 type Stream struct {
 	call    Call
 	ctx     context.Context // the caller's, to tell its end from a stall
 	inner   context.Context
 	cancel  context.CancelCauseFunc
-	watch   *time.Timer
+	watch   *time.Timer // between pieces of content
+	whole   *time.Timer // of the answer
 	body    io.ReadCloser
 	events  *events
 	partial bool
 }
 
-var errStalled = errors.New("no content for too long")
+var (
+	errStalled = errors.New("no content for too long")
+	errEndless = errors.New("the answer takes too long")
+)
 
 // Open posts the request and returns its stream once the provider has accepted
 // it. A failure is an *model.Error; nothing needs closing then.
@@ -58,6 +67,7 @@ func Open(ctx context.Context, c Call) (*Stream, error) {
 	}
 	s.inner, s.cancel = context.WithCancelCause(ctx)
 	s.watch = time.AfterFunc(s.call.First, func() { s.cancel(errStalled) })
+	s.whole = time.AfterFunc(total, func() { s.cancel(errEndless) })
 	if err := s.open(); err != nil {
 		s.Close()
 		return nil, err
@@ -154,8 +164,8 @@ func (s *Stream) broken(otherwise model.Fault, err error) *model.Error {
 	if s.ctx.Err() != nil {
 		return s.Fail(model.Canceled, context.Cause(s.ctx))
 	}
-	if errors.Is(context.Cause(s.inner), errStalled) {
-		return s.Fail(model.Stalled, errStalled)
+	if cause := context.Cause(s.inner); errors.Is(cause, errStalled) || errors.Is(cause, errEndless) {
+		return s.Fail(model.Stalled, cause)
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the URL
@@ -173,6 +183,7 @@ func (s *Stream) Drain() {
 // Close ends the request and frees what it held. It may be called twice.
 func (s *Stream) Close() {
 	s.watch.Stop()
+	s.whole.Stop()
 	s.cancel(nil)
 	if s.body != nil {
 		_ = s.body.Close()
