@@ -22,6 +22,7 @@ type Call struct {
 	err    error
 	steps  map[string]bool // names used in Step
 	voices []Voice
+	tries  []Try
 }
 
 // Key names the call everywhere, the same on every attempt: the idempotency key

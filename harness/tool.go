@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,25 +169,45 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string
 	return r.text, r.err
 }
 
+// A Try is one of a call that failed and was made again.
+type Try struct{ Took, Wait time.Duration }
+
+// Tries are those of a call that failed and were made again, in order.
+func (c *Call) Tries() []Try {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tries)
+}
+
+// tried notes a try; the names of its steps may be used once more.
+func (c *Call) tried(t Try) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps, c.tries = nil, append(c.tries, t)
+}
+
 // firstWait is how long a tool waits before it is tried again for the first time.
 const firstWait = 100 * time.Millisecond
 
 // tries runs the tool until it succeeds, as often as it may.
 func (t Tool) tries(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
 	for n := 0; ; n++ {
+		began := time.Now()
 		text, err := t.run(ctx, call, args)
+		took := time.Since(began)
 		var w *Wait
 		if err == nil || n >= t.retries || t.probe != nil && errors.Is(err, ErrUnknown) || errors.Is(err, ErrArgs) || errors.Is(err, errNothingRun) || errors.As(err, &w) {
 			return text, err
 		}
-		timer := time.NewTimer(firstWait << min(n, 10))
+		wait := firstWait << min(n, 10)
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
 			return text, err
 		}
-		call.again()
+		call.tried(Try{Took: took, Wait: wait})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 type retriesCmd struct {
 	ID    string `arg:"" optional:"" help:"Id of a conversation, or its thread key; all conversations if there is none."`
-	Class string `default:"any" enum:"any,transient,rate limited,invalid arguments,permission,not found,context overflow,outcome unknown,crash" help:"Only those of one class: ${enum}."`
+	Class string `default:"any" enum:"any,transient,rate limited,invalid arguments,permission,not found,context overflow,outcome unknown,deterministic bug,budget,crash" help:"Only those of one class: ${enum}."`
 	JSON  bool   `help:"One JSON object a retry, and one with the sums."`
 }
 

@@ -54,12 +54,14 @@ type Told struct {
 	Text string `json:"text"`
 }
 
-// Retried is a model call that failed and was made again.
+// Retried is a model call, or the call of a tool, that failed and was made again.
 type Retried struct {
 	Turn   string        `json:"turn"`
 	Step   int           `json:"step"`
-	Try    int           `json:"try"` // of the one that failed, from 1
-	Fault  model.Fault   `json:"fault"`
+	Try    int           `json:"try"`             // of the one that failed, from 1
+	Fault  model.Fault   `json:"fault,omitempty"` // of a model call
+	Tool   string        `json:"tool,omitempty"`
+	Call   string        `json:"call,omitempty"`
 	Status int           `json:"status,omitempty"`
 	Code   string        `json:"code,omitempty"`
 	Wait   time.Duration `json:"wait_ns"`
@@ -110,6 +112,7 @@ type Did struct {
 	Took   time.Duration   `json:"took_ns"`
 	// Rejected is the mistake of the model's for which nothing ran, see UnknownTool.
 	Rejected string  `json:"rejected,omitempty"`
+	Crashed  bool    `json:"crashed,omitempty"` // the tool panicked
 	Voices   []Voice `json:"voices,omitempty"`  // whose words from elsewhere the text holds
 	Probed   bool    `json:"probed,omitempty"`  // the end is what a probe has found
 	Unclear  string  `json:"unclear,omitempty"` // of NeedsHuman: the tool, which may be a subagent's
@@ -274,6 +277,21 @@ const (
 const (
 	Stopped  = "stopped"
 	Replaced = "replaced"
+)
+
+// Which limit has ended a turn.
+const (
+	TooManySteps     = "too many steps"
+	TooMuchTime      = "too much time"
+	TooManyTokens    = "too many tokens"
+	TooExpensiveTurn = "turn too expensive"
+	TooExpensive     = "conversation too expensive"
+)
+
+// Why else a turn failed.
+const (
+	NotRendered = "agent"  // it could not say what it may use
+	NoModel     = "model " // and the fault: no model has answered
 )
 
 // aborted is what the model is told.

@@ -15,11 +15,13 @@ type Class string
 const (
 	ClassTransient  Class = "transient"         // network, a server's fault, an answer that broke off
 	ClassLimited    Class = "rate limited"      // not before the provider allowed it
-	ClassArguments  Class = "invalid arguments" // the provider refuses the request as it is
+	ClassArguments  Class = "invalid arguments" // a tool refuses the model's arguments, or the provider the request as it is
 	ClassPermission Class = "permission"        // key or bill: an operator must act
-	ClassMissing    Class = "not found"         // there is no such model
+	ClassMissing    Class = "not found"         // there is no such model, or no such tool in the step
 	ClassOverflow   Class = "context overflow"  // summarised, then asked once more
 	ClassUnknown    Class = "outcome unknown"   // a crash left a call open: it may have happened
+	ClassBug        Class = "deterministic bug" // a tool panicked, or the agent cannot be rendered: trying again changes nothing
+	ClassBudget     Class = "budget"            // a limit ended the turn
 	ClassCrash      Class = "crash"             // the turn was taken up by another attempt
 )
 
@@ -62,7 +64,7 @@ type Retry struct {
 	Took    time.Duration `json:"took_ns"`
 	Cost    float64       `json:"cost"`
 	Version string        `json:"version,omitempty"` // of the code
-	Result  string        `json:"result"`            // "failed again", "answered", "open", "told to the model", "left to people", "probed: " and what was found, or the outcome of the turn
+	Result  string        `json:"result"`            // "failed again", "answered", "open", "told to the model", "left to people", "probed: " and what was found, or how the call or the turn ended
 }
 
 // Retries lists what was tried again, in the order of the log.
@@ -95,48 +97,82 @@ func (l *retries) add(r state.Record, task string, b Body) {
 			l.version = b.Version
 		}
 	case Retried:
-		l.end(task, b.Turn, b.Step, "failed again")
-		n.Turn, n.Step, n.Try, n.Class = b.Turn, b.Step, b.Try, ClassOf(b.Fault)
+		l.end(task, b.Turn, b.Step, b.Call, "failed again")
+		n.Turn, n.Step, n.Try, n.Class, n.Tool, n.Call = b.Turn, b.Step, b.Try, ClassOf(b.Fault), b.Tool, b.Call
 		n.Fault, n.Status, n.Code, n.Asked, n.Next = b.Fault, b.Status, b.Code, b.Asked, b.Next
 		n.Wait, n.Took, n.Cost = b.Wait, b.Took, b.Cost
 		l.list = append(l.list, n)
 	case Folded:
 		if b.Why == "overflow" {
-			l.end(task, b.Turn, b.Step, "failed again")
+			l.end(task, b.Turn, b.Step, "", "failed again")
 			n.Turn, n.Step, n.Class, n.Asked, n.Took, n.Cost = b.Turn, b.Step, ClassOverflow, b.Asked, b.Took, b.Cost
 			l.list = append(l.list, n)
 		}
 	case Said:
-		l.end(task, b.Turn, b.Step, "answered")
+		l.end(task, b.Turn, b.Step, "", "answered")
 	case Probed:
 		n.Turn, n.Step, n.Try, n.Class, n.Tool, n.Call, n.Result = b.Turn, b.Step, b.Try, ClassUnknown, b.Tool, b.Call, "probed: "+b.Found
 		l.list = append(l.list, n)
 	case Did:
-		switch b.End {
-		case Unknown:
-			n.Result = "told to the model"
-		case NeedsHuman:
-			n.Result = "left to people"
-		case Done, Failed, Refused, Canceled:
-			return
+		l.end(task, b.Turn, b.Step, b.CallID, string(b.End))
+		if n.Class, n.Result = doubt(b); n.Class != "" {
+			n.Turn, n.Step, n.Tool, n.Call = b.Turn, b.Step, b.Tool, b.CallID
+			l.list = append(l.list, n)
 		}
-		n.Turn, n.Step, n.Class, n.Tool, n.Call = b.Turn, b.Step, ClassUnknown, b.Tool, b.CallID
-		l.list = append(l.list, n)
 	case Settled:
-		l.end(task, b.Turn, 0, string(b.Outcome))
+		l.end(task, b.Turn, 0, "", string(b.Outcome))
+		n.Turn, n.Step, n.Result = b.Turn, b.Steps, string(b.Outcome)
+		if n.Class, n.Fault = endOf(b.Reason); n.Class != "" {
+			if n.Fault == "" {
+				n.Code = b.Reason
+			}
+			l.list = append(l.list, n)
+		}
 		if b.Attempt > 1 && task == "" {
-			n.Turn, n.Step, n.Try, n.Class, n.Result = b.Turn, b.Steps, b.Attempt, ClassCrash, string(b.Outcome)
+			n.Try, n.Class, n.Fault, n.Code = b.Attempt, ClassCrash, "", ""
 			l.list = append(l.list, n)
 		}
 	}
 }
 
-// end says what became of the retries of a step that are open, or of all of a
-// turn with step 0.
-func (l *retries) end(task, turn string, step int, result string) {
+// doubt is the class of a call that did not end well by itself, "" for others,
+// and what became of it.
+func doubt(b Did) (Class, string) {
+	switch {
+	case b.End == Unknown:
+		return ClassUnknown, "told to the model"
+	case b.End == NeedsHuman:
+		return ClassUnknown, "left to people"
+	case b.Rejected == BadArguments:
+		return ClassArguments, "told to the model"
+	case b.Rejected == UnknownTool:
+		return ClassMissing, "told to the model"
+	case b.Crashed:
+		return ClassBug, "failed"
+	}
+	return "", ""
+}
+
+// endOf is the class of what ended a turn, and its last fault, "" if that is none.
+func endOf(reason string) (Class, model.Fault) {
+	switch reason {
+	case TooManySteps, TooMuchTime, TooManyTokens, TooExpensiveTurn, TooExpensive:
+		return ClassBudget, ""
+	case NotRendered:
+		return ClassBug, ""
+	}
+	if fault, ok := strings.CutPrefix(reason, NoModel); ok {
+		return ClassOf(model.Fault(fault)), model.Fault(fault)
+	}
+	return "", ""
+}
+
+// end says what became of the retries of a step, or of one of its calls, that
+// are open, or of all of a turn with step 0.
+func (l *retries) end(task, turn string, step int, call, result string) {
 	for i := len(l.list) - 1; i >= 0; i-- {
 		r := &l.list[i]
-		if r.Result == "open" && r.Task == task && r.Turn == turn && (step == 0 || r.Step == step) {
+		if r.Result == "open" && r.Task == task && r.Turn == turn && (step == 0 || r.Step == step && r.Call == call) {
 			r.Result = result
 		}
 	}

@@ -29,15 +29,15 @@ func (r *run) spent(n int) (reason, line string) {
 	t, l := root.f.Turn, r.Limits
 	switch {
 	case n > l.Steps:
-		reason, line = "too many steps", lineSteps
+		reason, line = record.TooManySteps, lineSteps
 	case root.over():
-		reason, line = "too much time", lineTime
+		reason, line = record.TooMuchTime, lineTime
 	case l.Tokens > 0 && t.Usage.In+t.Usage.Out >= l.Tokens:
-		reason, line = "too many tokens", lineTokens
+		reason, line = record.TooManyTokens, lineTokens
 	case l.Turn > 0 && t.Cost >= l.Turn:
-		reason, line = "turn too expensive", lineCost
+		reason, line = record.TooExpensiveTurn, lineCost
 	case l.Total > 0 && root.f.Cost >= l.Total:
-		return "conversation too expensive", lineTotal
+		return record.TooExpensive, lineTotal
 	default:
 		return "", ""
 	}

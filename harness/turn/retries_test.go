@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,7 @@ func TestRetriesAreListed(t *testing.T) {
 			"step 1 try 2: transient (transient), long wait false, took 0s, by v1.2.3, answered",
 			"step 2 try 1: transient (garbled), long wait false, took 0s, by v1.2.3, answered",
 			"step 1 try 0: outcome unknown (look), long wait false, took 0s, by v1.2.3, told to the model",
+			"step 1 try 0: permission (denied), long wait false, took 0s, by v1.2.3, failed",
 			"step 1 try 2: crash (), long wait false, took 0s, by v1.2.3, failed",
 		}
 		if d := cmp.Diff(want, lines); d != "" {
@@ -90,6 +92,47 @@ func TestRetriesAreListed(t *testing.T) {
 	})
 }
 
+// The tries of a tool, its mistakes and the limit that ends a turn are in the log
+// as they happened.
+func TestTriesOfTools(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		w := newWorld(t, plain(
+			act("shaky", func(context.Context, *harness.Call) (string, error) {
+				time.Sleep(time.Second)
+				if tries++; tries < 3 {
+					return "", errors.New("not now")
+				}
+				return "done", nil
+			}).Retry(5),
+			act("boom", func(context.Context, *harness.Call) (string, error) { panic("no") }),
+		), call("shaky", "none"), call("boom"), call("shaky"))
+		w.ask("U1", "go")
+		w.opts.Limits.Steps = 1
+		w.restart()
+		w.ask("U1", "again")
+		got, err := record.Retries(w.view().Records)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, r := range got {
+			lines = append(lines, fmt.Sprintf("step %d try %d: %s %s%s, waited %v, took %v, %s", r.Step, r.Try, r.Class, r.Tool, r.Code, r.Wait, r.Took, r.Result))
+		}
+		want := []string{
+			"step 1 try 1: transient shaky, waited 100ms, took 1s, failed again",
+			"step 1 try 2: transient shaky, waited 200ms, took 1s, done",
+			"step 1 try 0: not found none, waited 0s, took 0s, told to the model",
+			"step 2 try 0: deterministic bug boom, waited 0s, took 0s, failed",
+			"step 1 try 0: budget too many steps, waited 0s, took 0s, failed",
+		}
+		if d := cmp.Diff(want, lines); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
 // An open retry says so, one of a task names it, and the classes are those of
 // what to do.
 func TestRetriesOfALog(t *testing.T) {
@@ -106,7 +149,15 @@ func TestRetriesOfALog(t *testing.T) {
 		record.Did{Turn: "t", Step: 2, CallID: "c", Tool: "pay", End: record.NeedsHuman},
 		record.Did{Turn: "t", Step: 2, CallID: "d", Tool: "look", End: record.Done},
 		record.Did{Turn: "t", Step: 2, CallID: "e", Tool: "wait", End: record.Canceled},
-		record.Settled{Turn: "t", Outcome: record.Broken, Attempt: 1},
+		record.Retried{Turn: "t", Step: 3, Tool: "fetch", Call: "f", Try: 1, Wait: 100, Took: 7},
+		record.Retried{Turn: "t", Step: 3, Tool: "fetch", Call: "f", Try: 2, Wait: 200},
+		record.Did{Turn: "t", Step: 3, CallID: "f", Tool: "fetch", End: record.Done},
+		record.Did{Turn: "t", Step: 3, CallID: "g", Tool: "fetch", End: record.Refused, Rejected: record.BadArguments},
+		record.Did{Turn: "t", Step: 3, CallID: "h", Tool: "gone", End: record.Refused, Rejected: record.UnknownTool},
+		record.Did{Turn: "t", Step: 3, CallID: "i", Tool: "fetch", End: record.Refused},
+		record.Did{Turn: "t", Step: 3, CallID: "j", Tool: "boom", End: record.Failed, Crashed: true},
+		record.Settled{Turn: "t", Outcome: record.Broken, Attempt: 1, Steps: 3, Reason: record.TooManyTokens},
+		record.Settled{Turn: "u", Outcome: record.Broken, Attempt: 1, Reason: record.NotRendered},
 	} {
 		r, err := record.Encode(b)
 		if err != nil {
@@ -126,6 +177,13 @@ func TestRetriesOfALog(t *testing.T) {
 		{Record: 6, Turn: "t", Step: 2, Class: record.ClassOverflow, Fault: model.Overflow, Result: "failed"},
 		{Record: 7, Turn: "t", Step: 2, Try: 2, Class: record.ClassUnknown, Tool: "pay", Call: "c", Result: "probed: done"},
 		{Record: 8, Turn: "t", Step: 2, Class: record.ClassUnknown, Tool: "pay", Call: "c", Result: "left to people"},
+		{Record: 11, Turn: "t", Step: 3, Try: 1, Class: record.ClassTransient, Tool: "fetch", Call: "f", Wait: 100, Took: 7, Result: "failed again"},
+		{Record: 12, Turn: "t", Step: 3, Try: 2, Class: record.ClassTransient, Tool: "fetch", Call: "f", Wait: 200, Result: "done"},
+		{Record: 14, Turn: "t", Step: 3, Class: record.ClassArguments, Tool: "fetch", Call: "g", Result: "told to the model"},
+		{Record: 15, Turn: "t", Step: 3, Class: record.ClassMissing, Tool: "gone", Call: "h", Result: "told to the model"},
+		{Record: 17, Turn: "t", Step: 3, Class: record.ClassBug, Tool: "boom", Call: "j", Result: "failed"},
+		{Record: 18, Turn: "t", Step: 3, Class: record.ClassBudget, Code: record.TooManyTokens, Result: "failed"},
+		{Record: 19, Turn: "u", Class: record.ClassBug, Code: record.NotRendered, Result: "failed"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

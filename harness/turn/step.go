@@ -45,13 +45,13 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	agent := r.agent()
 	if agent == nil {
 		r.log.Error("agent not usable", "err", "no agent "+r.conv.Agent)
-		return true, r.settle(ctx, record.Broken, "agent", lineSettings)
+		return true, r.settle(ctx, record.Broken, record.NotRendered, lineSettings)
 	}
 	snap := r.snapshot(ctx)
 	m, err := harness.Render(agent, snap)
 	if err != nil {
 		r.logRender(err)
-		return true, r.settle(ctx, record.Broken, "agent", lineBroken)
+		return true, r.settle(ctx, record.Broken, record.NotRendered, lineBroken)
 	}
 	chain, err := r.Models.Chain(m.Model)
 	if err != nil {
@@ -289,7 +289,7 @@ func (r *run) failed(ctx context.Context, err error) (bool, error) {
 	if torn := r.torn(r.f.Turn.Step + 1); torn != "" {
 		line = torn + "\n\n" + line
 	}
-	return true, r.settle(ctx, record.Broken, "model "+string(me.Fault), line)
+	return true, r.settle(ctx, record.Broken, record.NoModel+string(me.Fault), line)
 }
 
 // said records the answer and returns its calls.

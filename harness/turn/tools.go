@@ -111,6 +111,9 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 	kept.end()
 	panicked = slices.ContainsFunc(jobs, func(j *job) bool { return isPanic(j.err) })
 	for _, j := range jobs {
+		for i, t := range j.call.Tries() {
+			r.add(record.Retried{Turn: r.f.Turn.ID, Step: n, Try: i + 1, Tool: j.part.Name, Call: j.part.CallID, Wait: t.Wait, Took: t.Took})
+		}
 		if j.wait != nil && (panicked || ctx.Err() != nil) {
 			continue // the turn ends
 		}
@@ -238,7 +241,7 @@ func (r *run) ended(n int, j *job) {
 	d := record.Did{
 		Turn: r.f.Turn.ID, Step: n, CallID: j.part.CallID, Tool: j.part.Name, Args: digestArgs(j.part), End: j.end,
 		Text: j.text, Digest: digest([]byte(j.text)), Took: j.took, Ran: j.ran, Rejected: j.rejected,
-		Probed: j.probed, Unclear: j.unclear,
+		Probed: j.probed, Unclear: j.unclear, Crashed: isPanic(j.err),
 	}
 	if j.call != nil {
 		d.Voices = j.call.Voices()
