@@ -79,8 +79,12 @@ type Scope struct {
 	delegate func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)
 }
 
-// NewScope makes the scope of a step. open is asked for the step's sandbox.
+// NewScope makes the scope of a step. open is asked for the step's sandbox; nil
+// if there is none.
 func NewScope(s Snapshot, open func(context.Context) (sandbox.Sandbox, error)) *Scope {
+	if open == nil {
+		open = func(context.Context) (sandbox.Sandbox, error) { return nil, errors.New("there is no sandbox here") }
+	}
 	return &Scope{snap: s, sandbox: open, values: newValues(s), memos: &forgetful{values: map[[2]string]json.RawMessage{}}, paths: &locks{by: map[string]*sync.Mutex{}}, delegate: alone}
 }
 

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/heddlehq/heddle/model"
@@ -47,7 +48,18 @@ func UseModel(c *Context, name string, options ...ModelOption) {
 		for _, o := range options {
 			o(&c.m)
 		}
+		if !canThink(c.m.Thinking) {
+			c.misuse("UseModel", "thinking %q; want off, low, medium or high", c.m.Thinking)
+		}
+		if c.m.Compaction.Reserve < 0 || c.m.Compaction.Keep < 0 {
+			c.misuse("UseModel", "a compaction with fewer than 0 tokens; want 0 for the usual, or more")
+		}
 	}
+}
+
+// canThink says whether there is such a level; "" is the model's own.
+func canThink(t model.Thinking) bool {
+	return slices.Contains([]model.Thinking{"", model.ThinkOff, model.ThinkLow, model.ThinkMedium, model.ThinkHigh}, t)
 }
 
 // UseSandbox attaches the files and the shell of a sandbox kind ("virtual") and
@@ -72,19 +84,21 @@ func UseTool(c *Context, t Tool) {
 }
 
 func (c *Context) mount(hook string, t Tool) {
-	if t.err != nil {
+	_, twice := c.m.Tool(t.Name)
+	switch {
+	case t.err != nil:
 		c.misuse(hook, "tool %q: %v; correct its arguments", t.Name, t.err)
-		return
-	}
-	if !validName.MatchString(t.Name) {
+	case !validName.MatchString(t.Name):
 		c.misuse(hook, "tool name %q: want 1 to 64 letters, digits, _ or -", t.Name)
-		return
-	}
-	if _, ok := c.m.Tool(t.Name); ok {
+	case t.run == nil:
+		c.misuse(hook, "tool %q has no function; give NewTool or NewRawTool one", t.Name)
+	case t.timeout <= 0 || t.retries < 0:
+		c.misuse(hook, "tool %q has a timeout of %v and %d retries; want a timeout above 0 and no fewer than 0 retries", t.Name, t.timeout, t.retries)
+	case twice:
 		c.misuse(hook, "tool %q is declared twice; names are unique within a render", t.Name)
-		return
+	default:
+		c.m.Tools = append(c.m.Tools, t)
 	}
-	c.m.Tools = append(c.m.Tools, t)
 }
 
 // UseSkill offers a skill: its line stands in the catalogue, its body is read

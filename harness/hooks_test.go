@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,7 +75,7 @@ func TestMisuse(t *testing.T) {
 			harness.UseModel(c, "fast")
 			harness.UseTool(c, harness.NewTool[int, string]("a", "", nil))
 			harness.UseTool(c, harness.NewTool[struct{ F func() }, string]("b", "", nil))
-			harness.UseTool(c, harness.NewTool[plain, string]("c", "", nil))
+			harness.UseTool(c, harness.NewTool("c", "", func(context.Context, *harness.Call, plain) (string, error) { return "", nil }))
 			return ""
 		}, []string{`UseTool: tool "a": the arguments are a int`, `UseTool: tool "b": arguments`}},
 		"stored state of another form": {func(c *harness.Context) string {

@@ -32,6 +32,10 @@ type contextFunc = func(*harness.Context)
 
 func useTool(t harness.Tool) contextFunc { return func(c *harness.Context) { harness.UseTool(c, t) } }
 
+func raw(schema string) harness.Tool {
+	return harness.NewRawTool("a", "", json.RawMessage(schema), func(context.Context, *harness.Call, json.RawMessage) (string, error) { return "", nil })
+}
+
 func useSkill(s harness.Skill) contextFunc {
 	return func(c *harness.Context) { harness.UseSkill(c, s) }
 }
@@ -77,12 +81,17 @@ func hooks() map[string]hook {
 			useTool(echo("")), useTool(echo("a b")), both(useTool(echo("a")), useTool(echo("a"))),
 			useTool(harness.NewTool[int, string]("a", "", nil)), useTool(harness.NewTool[struct{ F func() }, string]("a", "", nil)),
 			useTool(harness.NewRawTool("a", "", json.RawMessage(`{`), nil)), useTool(harness.NewRawTool("a", "", json.RawMessage(`{"type":1}`), nil)),
+			useTool(harness.Tool{Name: "a", Doc: "x"}), useTool(harness.NewTool[struct{}, string]("a", "", nil)), useTool(harness.NewRawTool("a", "", json.RawMessage(`{"type":"object"}`), nil)),
+			useTool(raw(`{"type":"string"}`)), useTool(raw(`{}`)), useTool(raw(`{"type":"objekt"}`)), useTool(raw(`{"type":"object","properties":{"a":{"items":{"type":"strin"}}}}`)),
+			useTool(raw(`{"type":"object","properties":{"a":{"anyOf":[{"type":["string","nil"]}]}}}`)),
+			useTool(echo("a").Timeout(0)), useTool(echo("a").Timeout(-1)), useTool(echo("a").Retry(-1)),
 		}},
 		"UseSkill": {useSkill(review), []contextFunc{
 			useSkill(harness.Skill{Name: "a/b", Doc: "x"}), useSkill(harness.Skill{Name: "a"}), both(useSkill(review), useSkill(review)), both(useSkill(review), useTool(echo("skill"))),
 		}},
 		"UseSubagent": {useSub(helper), []contextFunc{
 			useSub(harness.Subagent{}), useSub(harness.Subagent{Name: "a"}), useSub(harness.Subagent{Name: "a", Doc: "x"}), both(useSub(helper), useSub(helper)), both(useSub(helper), useTool(echo("task"))),
+			useSub(harness.Subagent{Name: "a", Doc: "x", Agent: helper.Agent, Thinking: "huge"}),
 		}},
 		"UseInstruction": {func(c *harness.Context) { harness.UseInstruction(c, "x") }, nil},
 		"UseLevel":       {level, []contextFunc{both(level, level)}},
@@ -91,6 +100,7 @@ func hooks() map[string]hook {
 			useState("n", 0, harness.Migrate(1, func(json.RawMessage, int) (int, error) { return 0, nil })), useState("n", 0, harness.Migrate[int](2, nil)),
 			both(useState("n", 0), useState("n", 0, harness.Migrate(2, func(json.RawMessage, int) (int, error) { return 0, nil }))),
 			useState("visits", 0, harness.Migrate(2, func(json.RawMessage, int) (int, error) { return 0, errors.New("no") })), useState("newer", 0),
+			useState("n", 0, harness.Migrate(2, zero), harness.Migrate(3, zero)),
 		}},
 		"UseInitialData": {initialInt, []contextFunc{func(c *harness.Context) { harness.UseInitialData[string](c) }, func(c *harness.Context) { harness.UseInitialData[func()](c) }}},
 		"UseData":        {useData[int]("n"), []contextFunc{useData[int](""), useData[int]("a b"), both(useData[int]("n"), useData[string]("n"))}},
@@ -115,6 +125,8 @@ func hooks() map[string]hook {
 		}),
 	}
 }
+
+func zero(json.RawMessage, int) (int, error) { return 0, nil }
 
 // used is an agent that does what f does, and all else right.
 func used(f contextFunc) harness.Agent {
@@ -163,6 +175,27 @@ func TestEveryMisuseNamesTheFix(t *testing.T) {
 	}
 }
 
+// Options of a model that make no sense are misuses as well.
+func TestModelOptions(t *testing.T) {
+	t.Parallel()
+	for _, o := range []harness.ModelOption{
+		harness.Thinking("huge"), harness.Compact(harness.Compaction{Keep: -1}), harness.Compact(harness.Compaction{Reserve: -1}),
+	} {
+		_, err := harness.Render(func(c *harness.Context) string { harness.UseModel(c, "fast", o); return "" }, snapshot())
+		if err == nil || !strings.Contains(err.Error(), `agent "tested": UseModel: `) || !strings.Contains(err.Error(), "; want ") {
+			t.Errorf("%v does not name agent, hook and fix", err)
+		}
+	}
+}
+
+// A call in a scope without a sandbox is told so.
+func TestScopeWithoutSandbox(t *testing.T) {
+	t.Parallel()
+	if _, err := harness.NewScope(snapshot(), nil).Call("c", "t").Sandbox(t.Context()); err == nil {
+		t.Error("there is a sandbox")
+	}
+}
+
 // A hook that is called when the render is over cannot do its work, so it says so.
 func TestHookAfterRender(t *testing.T) {
 	t.Parallel()
@@ -194,6 +227,7 @@ func TestWantThatCannotBeUsed(t *testing.T) {
 		"no JSON": `{`, "a list": `[]`, "itself": `{"$ref":"#"}`, "in a circle": `{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#/$defs/a"}}}}`,
 		"elsewhere": `{"$ref":"https://example.com/x"}`, "missing": `{"$ref":"#/$defs/a"}`, "dynamic": `{"$dynamicRef":"#a"}`, "named": `{"$id":"https://example.com/x"}`,
 		"deep": deep, "wide": wide, "long": `{"description":"` + strings.Repeat("x", 70_000) + `"}`, "no type": `{"type":1}`, "no pattern": `{"type":"string","pattern":"("}`,
+		"no such type": `{"type":"strin"}`, "no such type within": `{"type":"object","properties":{"a":{"items":{"type":["string","nil"]}}}}`,
 	} {
 		s := snapshot()
 		s.Want = json.RawMessage(want)
@@ -201,7 +235,7 @@ func TestWantThatCannotBeUsed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, want := range []string{orders, `{}`, `{"$defs":{"a":{"type":"string"}},"$ref":"#/$defs/a"}`, `{"definitions":{"a":{"type":"string"}},"items":{"$ref":"#/definitions/a"}}`} {
+	for _, want := range []string{orders, `{}`, `{"$defs":{"a":{"type":"string"}},"$ref":"#/$defs/a"}`, `{"definitions":{"a":{"type":"string"}},"items":{"$ref":"#/definitions/a"}}`, `{"const":{"type":"strin"}}`} {
 		s := snapshot()
 		s.Want = json.RawMessage(want)
 		if m, err := harness.Render(used(wantInt), s); err != nil || !m.Result {

@@ -112,7 +112,7 @@ func newResult(text json.RawMessage) (*result, error) {
 		return nil, err
 	}
 	var err error
-	r.resolved, err = js.Resolve(nil)
+	r.resolved, err = ready(&js)
 	return r, err
 }
 

@@ -42,6 +42,10 @@ func UseState[T any](c *Context, name string, init T, options ...StateOption[T])
 			c.misuse("UseState", "%q: Migrate to version %d; want version 2 or more and a function", name, o.version)
 			return s
 		}
+		if s.migrate != nil {
+			c.misuse("UseState", "%q: Migrate to version %d and to version %d; want one that takes every older form", name, s.version, o.version)
+			return s
+		}
 		s.version, s.migrate = o.version, o.migrate
 	}
 	if name == "" {

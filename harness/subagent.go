@@ -60,6 +60,10 @@ func UseSubagent(c *Context, s Subagent) {
 		c.misuse("UseSubagent", "subagent %q has no agent function; give it one", s.Name)
 		return
 	}
+	if !canThink(s.Thinking) {
+		c.misuse("UseSubagent", "subagent %q: thinking %q; want off, low, medium or high", s.Name, s.Thinking)
+		return
+	}
 	if _, ok := c.m.Subagent(s.Name); ok {
 		c.misuse("UseSubagent", "subagent %q is declared twice; names are unique within a render", s.Name)
 		return

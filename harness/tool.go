@@ -56,6 +56,9 @@ func NewTool[In, Out any](name, doc string, run func(context.Context, *Call, In)
 		return t
 	}
 	t.Schema = s.text
+	if run == nil {
+		return t // UseTool says so
+	}
 	t.run = func(ctx context.Context, call *Call, raw json.RawMessage) (string, error) {
 		var in In
 		if err := s.decode(raw, &in); err != nil {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,14 +117,18 @@ func (e *Engine) try(name string, a harness.Agent, trust chat.Role) error {
 
 func (e *Engine) tryAt(a harness.Agent, s harness.Snapshot) error {
 	m, err := harness.Render(a, s)
-	if err != nil {
+	var re *harness.RenderError
+	switch {
+	case errors.As(err, &re) && re.Panic != nil:
+		return fmt.Errorf("%w: %s%s", err, panicText(re.Panic), panicPlace(re.Detail))
+	case err != nil:
 		return err
 	}
 	if _, err := e.Models.Resolve(m.Model); err != nil {
-		return fmt.Errorf("agent %q: %w", s.Agent, err)
+		return fmt.Errorf("agent %q: UseModel: %w", s.Agent, err)
 	}
 	if m.Sandbox != "" && e.Sandboxes[m.Sandbox] == nil {
-		return fmt.Errorf("agent %q: no sandbox kind %q", s.Agent, m.Sandbox)
+		return fmt.Errorf("agent %q: UseSandbox: no kind %q; want one of %s", s.Agent, m.Sandbox, strings.Join(slices.Sorted(maps.Keys(e.Sandboxes)), ", "))
 	}
 	for _, sub := range m.Subagents {
 		if err := e.tryAt(sub.Agent, below(s, &m, sub)); err != nil {

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,19 +70,26 @@ func TestStartNamesMistakes(t *testing.T) {
 	}{
 		"no model":      {func(*harness.Context) string { return "" }, `agent "b": UseModel: no model declared; call harness.UseModel once`},
 		"two models":    {func(c *harness.Context) string { harness.UseModel(c, "fast"); harness.UseModel(c, "strong"); return "" }, `agent "b": UseModel: called for "fast" and for "strong"; one render has one model`},
-		"unknown model": {func(c *harness.Context) string { harness.UseModel(c, "best"); return "" }, `agent "b": model "best": not one of the names in models (fast, strong) and not provider/model`},
-		"unknown box":   {func(c *harness.Context) string { harness.UseModel(c, "fast"); harness.UseSandbox(c, "moon"); return "" }, `agent "b": no sandbox kind "moon"`},
+		"unknown model": {func(c *harness.Context) string { harness.UseModel(c, "best"); return "" }, `agent "b": UseModel: model "best": not one of the names in models (fast, strong) and not provider/model`},
+		"unknown box":   {func(c *harness.Context) string { harness.UseModel(c, "fast"); harness.UseSandbox(c, "moon"); return "" }, `agent "b": UseSandbox: no kind "moon"; want one of memory`},
 		"for admins": {func(c *harness.Context) string {
 			if c.Trust() < chat.Admin {
 				harness.UseModel(c, "fast")
 			}
 			return ""
 		}, `agent "b": UseModel: no model declared; call harness.UseModel once`},
-		"panics at once": {func(*harness.Context) string { panic("x") }, `agent "b": panicked while rendering`},
+		"panics at once": {func(*harness.Context) string { panic("x") }, `agent "b": panicked while rendering: a value of type string at hooks_test.go`},
+		"a nil map": {func(*harness.Context) string {
+			var m map[string]int
+			m["a"] = 1
+			return ""
+		}, `agent "b": panicked while rendering: assignment to entry in nil map at hooks_test.go`},
 	} {
 		o := w.opts
 		o.Agents = map[string]harness.Agent{"a": plain(), "b": tt.agent}
-		if _, err := New(o); err == nil || err.Error() != tt.want {
+		_, err := New(o)
+		got := regexp.MustCompile(` at \S*/(\w+\.go):\d+$`).ReplaceAllString(fmt.Sprint(err), " at $1")
+		if err == nil || got != tt.want {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
 	}

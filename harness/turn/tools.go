@@ -228,6 +228,20 @@ func panicText(v any) string {
 	return fmt.Sprintf("a value of type %T", v)
 }
 
+// panicPlace is where a panic began, from its stack: " at FILE:LINE", "" if that
+// cannot be found.
+func panicPlace(stack string) string {
+	_, after, _ := strings.Cut(stack, "\npanic(")
+	lines := strings.Split(after, "\n")
+	for i := 2; i+1 < len(lines); i += 2 { // a function and its place, two lines each
+		if !strings.HasPrefix(lines[i], "runtime.") {
+			place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +")
+			return " at " + place
+		}
+	}
+	return ""
+}
+
 // did records the end of a call that nothing ran for.
 func (r *run) did(p model.Part, n int, end record.End, text string, took time.Duration) {
 	r.ended(n, &job{part: p, end: end, text: text, took: took})
