@@ -62,7 +62,11 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 	}
 	e.Thread = t.thread
 	if a.Fits(t.agent, e, first) != nil { // why would show the data
-		return fail(badRequest, "data is not what the agent begins with, or result is no schema that can be used")
+		e.Want = nil
+		if a.Fits(t.agent, e, first) != nil {
+			return fail(badRequest, "data is not what the agent begins with")
+		}
+		return fail(badRequest, "result is no JSON Schema that can be used")
 	}
 	return a.admit(w, r, t, e, b.Key)
 }

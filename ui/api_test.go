@@ -181,7 +181,7 @@ func TestDataThatDoesNotFit(t *testing.T) {
 	})
 	for _, data := range []string{`{"number":7}`, `{"id":"canary"}`, `"canary"`} {
 		v := w.want(400, "POST", at+"a/messages", `{"data":`+data+`}`)
-		if code(v) != "bad_request" || strings.Contains(fmt.Sprint(v, w.logged()), "canary") {
+		if code(v) != "bad_request" || !strings.Contains(fmt.Sprint(v), "data is not") || strings.Contains(fmt.Sprint(v, w.logged()), "canary") {
 			t.Errorf("%s: %v %s", data, v, w.logged())
 		}
 	}
@@ -195,8 +195,9 @@ func TestDataThatDoesNotFit(t *testing.T) {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, schema := range []string{`{"type":7}`, `{"$ref":"#/nowhere"}`, `[1]`} {
-		if v := w.want(400, "POST", at+"a/messages", `{"text":"x","result":`+schema+`}`); code(v) != "bad_request" {
+	for _, schema := range []string{`{"type":7}`, `{"type":"strin"}`, `{"$ref":"#/nowhere"}`, `[1]`} {
+		v := w.want(400, "POST", at+"a/messages", `{"text":"x","result":`+schema+`}`)
+		if code(v) != "bad_request" || !strings.Contains(fmt.Sprint(v), "result is no JSON Schema") {
 			t.Errorf("%s: %v", schema, v)
 		}
 	}
