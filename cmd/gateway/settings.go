@@ -37,6 +37,7 @@ var gatewayVars = []config.Var{varListen, varAdmin, varToken, varState, varLogLe
 type agentSettings struct {
 	Prompt string         `yaml:"prompt" doc:"The instructions: a text, or a file if it ends in .md or .txt (relative to the settings file)."`
 	Model  string         `yaml:"model" doc:"The model of an agent without a ladder."`
+	Code   string         `yaml:"code" doc:"An agent in Go, by its name in cmd/gateway/wire.go, in place of prompt, model and ladder."`
 	Ladder []rungSettings `yaml:"ladder" doc:"The levels of enhance, the lowest first."`
 	Skills []string       `yaml:"skills" doc:"Skills that it may read, on every level."`
 	MCP    []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has, on every level."`
@@ -104,6 +105,7 @@ type fileSettings struct {
 	after   map[string][]string
 	figures map[string]figures
 	agents  map[string]agentSettings
+	code    map[string]harness.Agent // agents in Go
 	routes  []routeSettings
 	access  accessSettings
 	budgets budgetSettings
@@ -114,7 +116,7 @@ type fileSettings struct {
 
 // readFile decodes every section and fills in the defaults.
 func readFile(s *config.Settings) fileSettings {
-	f := fileSettings{access: accessSettings{Talk: chat.Member, Slack: slackAccess{Members: []string{"all"}}}}
+	f := fileSettings{code: goAgents, access: accessSettings{Talk: chat.Member, Slack: slackAccess{Members: []string{"all"}}}}
 	s.Section("models", &f.models)
 	s.Section("fallbacks", &f.after)
 	s.Section("figures", &f.figures)
@@ -200,6 +202,10 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 	out := map[string]harness.Agent{}
 	for name, a := range f.agents {
 		path := "agents." + name
+		if a.Code != "" {
+			out[name] = f.written(s, path, a, o, out)
+			continue
+		}
 		ao := assistant.Options{Prompt: prompt(s, path, a.Prompt)}
 		switch {
 		case a.Model != "" && len(a.Ladder) > 0:
@@ -212,7 +218,7 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 			}
 			ao.Ladder = []enhance.Rung{{Name: a.Model, Model: a.Model}}
 		case len(a.Ladder) == 0:
-			s.Refuse(path, "neither model nor ladder", "model: NAME, or a ladder of levels")
+			s.Refuse(path, "neither model, ladder nor code", "model: NAME, or a ladder of levels, or the name of an agent in Go")
 		}
 		seen := map[string]bool{}
 		for i, r := range a.Ladder {

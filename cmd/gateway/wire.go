@@ -4,6 +4,7 @@ import (
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/mcp"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/anthropic"
@@ -36,6 +37,9 @@ var providerSetups = []func(*config.Settings) []model.Provider{
 var sandboxSetups = []func() sandbox.Provider{
 	func() sandbox.Provider { return virtual.New(virtual.Options{}) },
 }
+
+// goAgents are agents written in Go: settings name them with agents.NAME.code.
+var goAgents = map[string]harness.Agent{}
 
 // storedFiles read what a kind of sandbox stores, for people.
 var storedFiles = map[string]func(snapshot []byte) (map[string][]byte, error){"virtual": virtual.Stored}
