@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/state/mem"
 )
@@ -33,8 +35,13 @@ func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	for _, n := range slices.Sorted(maps.Keys(p.names)) {
 		fmt.Fprintf(e.stdout, "model %-16s %s\n", n, p.names[n])
 	}
+	p.file.explain(e.stdout)
 	for _, r := range p.routes {
-		fmt.Fprintf(e.stdout, "route %-16s %v\n", r.Agent, r.On)
+		busy := ""
+		if r.WhileBusy != "" && r.WhileBusy != chat.Join {
+			busy = ", while busy " + string(r.WhileBusy)
+		}
+		fmt.Fprintf(e.stdout, "route %-16s %v%s\n", r.Agent, r.On, busy)
 	}
 	p.offer.explain(e.stdout)
 	if p.offer.recall.used {
@@ -61,4 +68,67 @@ func people(ids []string) string {
 		return "nobody"
 	}
 	return strings.ReplaceAll(strings.Join(ids, ", "), "all", "every full member of the workspace")
+}
+
+// explain prints a line for each fallback, agent, level and budget.
+func (f *fileSettings) explain(w io.Writer) {
+	for _, name := range slices.Sorted(maps.Keys(f.after)) {
+		fmt.Fprintf(w, "fallback %-13s %s\n", name, strings.Join(f.after[name], ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.agents)) {
+		a := f.agents[name]
+		head := a.Model
+		switch {
+		case a.Code != "":
+			head = "in Go: " + a.Code
+		case len(a.Ladder) > 0:
+			head = count(len(a.Ladder), "level", "levels")
+		}
+		if a.Memory {
+			head += ", memory"
+		}
+		fmt.Fprintf(w, "agent %-16s %s%s\n", name, head, has(a.Skills, a.MCP, a.Subagents))
+		for _, r := range a.Ladder {
+			line := r.Model
+			if r.Sandbox != "" {
+				line += ", sandbox " + r.Sandbox
+			}
+			if r.Who != chat.Outsider {
+				line += ", for the role " + r.Who.String()
+			}
+			if r.For > 0 {
+				line += ", for " + r.For.String()
+			}
+			fmt.Fprintf(w, "    %-18s %s%s\n", r.Name, line, has(r.Skills, r.MCP, r.Subagents))
+		}
+	}
+	b := f.budgets
+	for _, one := range []struct {
+		name string
+		set  bool
+		text string
+	}{
+		{"steps", b.Steps > 0, fmt.Sprint(b.Steps)},
+		{"time", b.Time > 0, b.Time.String()},
+		{"tokens", b.Tokens > 0, fmt.Sprint(b.Tokens)},
+		{"turn", b.Turn > 0, fmt.Sprintf("$%g", b.Turn)},
+		{"conversation", b.Conversation > 0, fmt.Sprintf("$%g", b.Conversation)},
+	} {
+		if one.set {
+			fmt.Fprintf(w, "budget %-15s %s\n", one.name, one.text)
+		}
+	}
+}
+
+// has is what an agent or a level names.
+func has(skills, servers, subagents []string) (text string) {
+	for _, one := range []struct {
+		what  string
+		names []string
+	}{{"skills", skills}, {"servers", servers}, {"subagents", subagents}} {
+		if len(one.names) > 0 {
+			text += ", " + one.what + " " + strings.Join(one.names, " ")
+		}
+	}
+	return text
 }

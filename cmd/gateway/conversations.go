@@ -55,7 +55,20 @@ func (c listCmd) Run(ctx context.Context, e env, s *config.Settings) (err error)
 		return err
 	}
 	if c.JSON {
-		return jsonLines(e.stdout, all)
+		type line struct {
+			ID        state.ID    `json:"id"`
+			Agent     string      `json:"agent"`
+			Thread    chat.Thread `json:"thread"`
+			Records   int64       `json:"seq"`
+			Inbox     int         `json:"inbox"`
+			CreatedAt time.Time   `json:"created_at"`
+			UpdatedAt time.Time   `json:"updated_at"`
+		}
+		var lines []line
+		for _, v := range all {
+			lines = append(lines, line{v.ID, v.Agent, v.Thread, v.Seq, v.Inbox, v.CreatedAt, v.UpdatedAt})
+		}
+		return jsonLines(e.stdout, lines)
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "CONVERSATION\tAGENT\tTHREAD\tRECORDS\tWAITING\tUPDATED")
@@ -126,22 +139,30 @@ func viewOf(ctx context.Context, st state.Store, ref string) (state.View, error)
 		}
 		found, err := st.Find(ctx, t)
 		if err != nil {
-			return state.View{}, fmt.Errorf("%s: %w", ref, err)
+			return state.View{}, missing(ref, err)
 		}
 		id = found.ID
 	}
 	v, err := st.Load(ctx, id, 0)
-	if err != nil {
-		return v, fmt.Errorf("%s: %w", ref, err)
+	return v, missing(ref, err)
+}
+
+// missing says of what is not there only that.
+func missing(ref string, err error) error {
+	if errors.Is(err, state.ErrNotFound) {
+		err = state.ErrNotFound
 	}
-	return v, nil
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", ref, err)
 }
 
 // summary is a record in a line or a few, for people.
 func summary(b record.Body) string {
 	switch b := b.(type) {
 	case record.Heard:
-		return fmt.Sprintf("heard      %s (%s) %s: %s", b.Event.Author.ID, b.Role, b.Event.Topic, b.Event.Text)
+		return heard(b)
 	case record.Passed:
 		return fmt.Sprintf("passed     %s: %s", b.Author.ID, b.Reason)
 	case record.Rendered:
@@ -167,6 +188,8 @@ func summary(b record.Body) string {
 		return asked(b)
 	case record.Probed:
 		return fmt.Sprintf("probed     %s, look %d: %s", b.Tool, b.Try, b.Found)
+	case record.Began:
+		return "began      " + strings.Join(b.Hooks, " ")
 	case record.Memo:
 		return fmt.Sprintf("memo       %s = %s", b.Name, b.Value)
 	case record.Wrote:
@@ -187,7 +210,7 @@ func summary(b record.Body) string {
 	case record.Folded:
 		return fmt.Sprintf("folded     %d messages by %s (%s, %d to %d tokens): %s", b.Drop, b.Asked, b.Why, b.Before, b.After, b.Summary)
 	case record.Controlled:
-		return fmt.Sprintf("controlled %s: %s %s", b.Author.ID, b.Topic, b.Text)
+		return strings.TrimRight(fmt.Sprintf("controlled %s: %s %s", b.Author.ID, b.Topic, b.Text), " ")
 	case record.Rested:
 		return "rested     " + b.Why
 	case record.Resumed:
@@ -197,9 +220,24 @@ func summary(b record.Body) string {
 	case record.Forked:
 		return fmt.Sprintf("forked     from record %d of %s", b.Seq, b.From)
 	case record.Settled:
-		return fmt.Sprintf("settled    %s %s(steps %d, posts %d, attempt %d, $%.4f)", b.Outcome, spaced(b.Reason), b.Steps, b.Posts, b.Attempt, b.Cost)
+		how := string(b.Outcome)
+		if b.Reason != "" {
+			how += ": " + b.Reason
+		}
+		return fmt.Sprintf("settled    %s (steps %d, posts %d, attempt %d, $%.4f)", how, b.Steps, b.Posts, b.Attempt, b.Cost)
 	}
 	return fmt.Sprintf("%T", b)
+}
+
+func heard(b record.Heard) string {
+	text := fmt.Sprintf("heard      %s (%s) %s: %s", b.Event.Author.ID, b.Role, b.Event.Topic, b.Event.Text)
+	if b.Event.Data != nil {
+		text += fmt.Sprintf("; data %s", b.Event.Data)
+	}
+	if b.Event.Want != nil {
+		text += fmt.Sprintf("; wants %s", b.Event.Want)
+	}
+	return text
 }
 
 func asked(b record.Asked) string {
@@ -256,13 +294,6 @@ func said(b record.Said) string {
 	return text
 }
 
-func spaced(s string) string {
-	if s == "" {
-		return ""
-	}
-	return s + " "
-}
-
 // printable keeps what a terminal cannot take for a command: tabs and the
 // joiners that words and emoji are made with as well.
 func printable(s string) string {
@@ -288,4 +319,12 @@ func jsonLines[T any](w io.Writer, vs []T) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// count is a number with its noun.
+func count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", more)
 }

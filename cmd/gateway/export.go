@@ -196,7 +196,7 @@ func (c verifyCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 		}
 		return jsonLines(e.stdout, []found{{v.Conversation.ID, a, a.Last()}})
 	}
-	_, err = fmt.Fprintf(e.stdout, "conversation %s is as it was written: %d records, %d ends of turns vouch for all but the last %d\nchain %s\n",
-		v.Conversation.ID, a.Records, a.Checked, a.NotSure, a.Last())
+	_, err = fmt.Fprintf(e.stdout, "conversation %s is as it was written: %s, of which all but the last %d are vouched for by %s\nchain %s\n",
+		v.Conversation.ID, count(a.Records, "record", "records"), a.NotSure, count(a.Checked, "end of a turn", "ends of turns"), a.Last())
 	return err
 }

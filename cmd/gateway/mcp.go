@@ -189,6 +189,9 @@ func (c mcpListCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 		return err
 	}
 	defer end()
+	if len(r.settings) == 0 {
+		fmt.Fprintln(e.stderr, "the settings name no MCP servers")
+	}
 	for _, st := range servers.Status() {
 		how := "connected, " + st.Protocol + ", " + printable(st.Server)
 		if !st.Connected {
@@ -250,7 +253,7 @@ func (c mcpLockCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 	if err := lock.Write(r.path); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "%d servers are pinned in %s\n", len(lock), r.path)
+	fmt.Fprintf(e.stdout, "%s pinned in %s\n", count(len(lock), "server", "servers"), r.path)
 	return errors.Join(away...)
 }
 

@@ -135,6 +135,9 @@ func (c memorySearchCmd) Run(ctx context.Context, e env, s *config.Settings) err
 		if r.WordsOnly {
 			fmt.Fprintln(e.stderr, "The embedder was not reached; this was searched by words only.")
 		}
+		if len(r.Found) == 0 {
+			fmt.Fprintln(e.stderr, "nothing is remembered of that")
+		}
 		for _, f := range r.Found {
 			where := "found in its room only"
 			if f.Open {

@@ -57,8 +57,12 @@ func (c replayCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(e.stdout, "conversation %s: %d records walked, %d manifests and %d requests are as recorded, %d answers kept no request to compare\n",
-			v.Conversation.ID, got.Records, got.Renders, got.Requests, got.Skipped)
+		fmt.Fprintf(e.stdout, "conversation %s: %s walked, %s and %s are as recorded", v.Conversation.ID,
+			count(got.Records, "record", "records"), count(got.Renders, "manifest", "manifests"), count(got.Requests, "request", "requests"))
+		if got.Skipped > 0 {
+			fmt.Fprintf(e.stdout, ", %s kept no request to compare", count(got.Skipped, "answer", "answers"))
+		}
+		fmt.Fprintln(e.stdout)
 		showDrift(e, got.Drift)
 	}
 	if got.Drift != nil {

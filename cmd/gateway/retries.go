@@ -127,6 +127,6 @@ func (c retriesCmd) show(e env, all []tried) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.stdout, "%d retries: waited %v, took %v, cost $%.4f\n", sum.Retries, sum.Wait.Round(time.Millisecond), sum.Took.Round(time.Millisecond), sum.Cost)
+	_, err := fmt.Fprintf(e.stdout, "%s: waited %v, took %v, cost $%.4f\n", count(sum.Retries, "retry", "retries"), sum.Wait.Round(time.Millisecond), sum.Took.Round(time.Millisecond), sum.Cost)
 	return err
 }

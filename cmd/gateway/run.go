@@ -38,14 +38,15 @@ type parts struct {
 	sandboxes map[string]sandbox.Provider
 	names     map[string]string // of models, for showing
 	offer     *offer
-	level     slog.Level // of the log
-	tokens    []string   // of the API
+	file      *fileSettings // for showing
+	level     slog.Level    // of the log
+	tokens    []string      // of the API
 }
 
 // partsOf reads all settings; what is wrong or odd is noted in them.
 func partsOf(s *config.Settings) parts {
 	f := readFile(s)
-	p := parts{talk: f.access.Talk, limits: f.limits(s), access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
+	p := parts{file: &f, talk: f.access.Talk, limits: f.limits(s), access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
 	checkListen(s, varListen)
 	checkListen(s, varAdmin)
 	p.tokens = adminTokens(s)

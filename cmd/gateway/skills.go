@@ -140,6 +140,9 @@ func (skillsListCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	for _, p := range sh.odd {
 		fmt.Fprintf(e.stdout, "note: %v\n", p)
 	}
+	if len(sh.all) == 0 {
+		fmt.Fprintf(e.stderr, "there are no skills in %s\n", sh.dir)
+	}
 	return nil
 }
 
@@ -164,9 +167,9 @@ func (skillsCheckCmd) Run(_ context.Context, e env, s *config.Settings) error {
 		fmt.Fprintln(e.stdout, p)
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("skills in %s: %d problems", sh.dir, len(wrong))
+		return fmt.Errorf("skills in %s: %s", sh.dir, count(len(wrong), "problem", "problems"))
 	}
-	_, err = fmt.Fprintf(e.stdout, "%d skills are fine\n", len(sh.all))
+	_, err = fmt.Fprintf(e.stdout, "%s checked, all is fine\n", count(len(sh.all), "skill", "skills"))
 	return err
 }
 
@@ -199,6 +202,6 @@ func (skillsLockCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	if err := os.WriteFile(sh.lock, []byte(now.String()), 0o644); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%d skills are pinned in %s\n", len(now), sh.lock)
+	_, err = fmt.Fprintf(e.stdout, "%s pinned in %s\n", count(len(now), "skill", "skills"), sh.lock)
 	return err
 }
