@@ -13,7 +13,7 @@ FUZZ_SECONDS := 60
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
 demo: ## show the whole path in one minute, without keys or accounts
