@@ -130,46 +130,52 @@ func (e *PanicError) Error() string { return "the tool panicked" }
 // grace is how long a tool may take to notice that its context has ended.
 const grace = time.Second
 
-// Run validates the arguments and runs the tool within its timeout. A panic
-// comes back as a *PanicError. A tool that does not heed its context is left
-// behind a moment after the context has ended.
-func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
+// Within runs what an author wrote. A panic comes back as a *PanicError. What
+// does not heed its context is left behind a moment after the context has ended.
+func Within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
-		text string
-		err  error
+		v   T
+		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		r := result{err: errors.New("the tool ended without a result")}
+		r := result{err: errors.New("it ended without a result")}
 		defer func() {
 			if p := recover(); p != nil {
 				r.err = &PanicError{Value: p, Stack: debug.Stack()}
 			}
 			done <- r
 		}()
-		r.text, r.err = t.tries(ctx, call, args)
+		r.v, r.err = f()
 	}()
-	var r result
 	select {
-	case r = <-done:
+	case r := <-done:
+		return r.v, r.err
 	case <-ctx.Done():
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case r = <-done:
-		case <-late.C:
-			r.err = ctx.Err()
-		}
 	}
-	if r.err == nil {
-		r.err = call.Err()
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-late.C:
+		var none T
+		return none, ctx.Err()
 	}
-	if r.err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(r.err, context.DeadlineExceeded) {
-		r.err = fmt.Errorf("%s did not finish within %v; %w", t.Name, t.timeout, ErrUnknown)
+}
+
+// Run validates the arguments and runs the tool [Within] its timeout.
+func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	text, err := Within(ctx, func() (string, error) { return t.tries(ctx, call, args) })
+	if err == nil {
+		err = call.Err()
 	}
-	return r.text, r.err
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%s did not finish within %v; %w", t.Name, t.timeout, ErrUnknown)
+	}
+	return text, err
 }
 
 // A Try is one of a call that failed and was made again.

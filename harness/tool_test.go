@@ -72,7 +72,7 @@ func TestToolResults(t *testing.T) {
 		"none": {tool(func(context.Context) (any, error) { return nil, nil }), "null"},
 		"bad":  {tool(func(context.Context) (any, error) { return make(chan int), nil }), "error: the result of x has no JSON form: json: unsupported type: chan int"},
 		"fail": {tool(func(context.Context) (string, error) { return "lost", errors.New("no luck") }), "error: no luck"},
-		"exit": {tool(func(context.Context) (string, error) { runtime.Goexit(); return "", nil }), "error: the tool ended without a result"},
+		"exit": {tool(func(context.Context) (string, error) { runtime.Goexit(); return "", nil }), "error: it ended without a result"},
 	} {
 		if got := said(tt.tool.Run(context.Background(), call, nil)); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

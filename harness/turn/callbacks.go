@@ -3,8 +3,8 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/heddlehq/heddle/harness"
@@ -82,11 +82,7 @@ func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harne
 			break
 		}
 		call := scope.Call(fmt.Sprintf("finish/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
-		again := ""
-		err := r.callback(ctx, call, h.Name, func() (err error) {
-			again, err = h.Run(ctx, call, answer)
-			return err
-		})
+		again, err := callback(ctx, r, call, h.Name, func() (string, error) { return h.Run(ctx, call, answer) })
 		if err != nil {
 			return r.broken(ctx, err, "finish callback")
 		}
@@ -111,13 +107,10 @@ func (r *run) finish(ctx context.Context, n int, m *harness.Manifest, snap harne
 func (r *run) guarded(ctx context.Context, j *job, guards []harness.Guard) (json.RawMessage, error) {
 	args := j.part.Args
 	for _, g := range guards {
-		err := r.callback(ctx, j.call, g.Name, func() error {
-			next, err := g.Run(ctx, j.call, args)
-			if next != nil {
-				args, j.ran = next, next
-			}
-			return err
-		})
+		next, err := callback(ctx, r, j.call, g.Name, func() (json.RawMessage, error) { return g.Run(ctx, j.call, args) })
+		if next != nil {
+			args, j.ran = next, next
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -125,21 +118,27 @@ func (r *run) guarded(ctx context.Context, j *job, guards []harness.Guard) (json
 	return args, nil
 }
 
+// callback runs one that only may fail.
+func (r *run) callback(ctx context.Context, call *harness.Call, name string, f func() error) error {
+	_, err := callback(ctx, r, call, name, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
 // callback runs what an agent's author hung in; a panic of it is an error.
-func (r *run) callback(ctx context.Context, call *harness.Call, name string, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.log.Error("callback panicked", "hook", name, "panic", panicText(p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("%s crashed", name)
-		}
-	}()
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+func callback[T any](ctx context.Context, r *run, call *harness.Call, name string, f func() (T, error)) (v T, err error) {
+	if ctx.Err() != nil {
+		return v, context.Cause(ctx)
 	}
-	if err := f(); err != nil {
-		return err
+	v, err = harness.Within(ctx, f)
+	var p *harness.PanicError
+	if errors.As(err, &p) {
+		r.log.Error("callback panicked", "hook", name, "panic", panicText(p.Value), "stack", string(p.Stack))
+		err = fmt.Errorf("%s crashed", name)
 	}
-	return call.Err()
+	if err == nil {
+		err = call.Err()
+	}
+	return v, err
 }
 
 // broken ends the turn after a callback that failed, unless we are stopping.

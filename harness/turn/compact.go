@@ -146,11 +146,7 @@ func (r *run) keeping(ctx context.Context, n int, m *harness.Manifest, s harness
 	scope := r.scope(r.snapshot(ctx), m)
 	for _, h := range m.Folds {
 		call := scope.Call(fmt.Sprintf("fold/%s/%d/%s", r.f.Turn.ID, n, h.Name), "")
-		text := ""
-		err := r.callback(ctx, call, h.Name, func() (err error) {
-			text, err = h.Run(ctx, call, s)
-			return err
-		})
+		text, err := callback(ctx, r, call, h.Name, func() (string, error) { return h.Run(ctx, call, s) })
 		switch {
 		case err != nil:
 			return fmt.Errorf("callback %s: %w", h.Name, err)

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -114,6 +115,34 @@ func TestStop(t *testing.T) {
 			},
 			[]scripted.Step{scripted.Call("task", `{"agent":"digger","prompt":"dig"}`), call("job")},
 			"heard rendered said child child child did:unknown",
+		},
+		"callback that heeds nothing": {
+			func(free <-chan struct{}) harness.Agent {
+				return func(c *harness.Context) string {
+					harness.UseTurnFinish(c, "slow", func(ctx context.Context, call *harness.Call, answer string) (string, error) {
+						if answer == "first" {
+							return hang(false, free)(ctx, call)
+						}
+						return "", nil
+					})
+					return plain()(c)
+				}
+			},
+			[]scripted.Step{scripted.Say("first")},
+			"heard rendered said",
+		},
+		"guard that heeds nothing": {
+			func(free <-chan struct{}) harness.Agent {
+				return func(c *harness.Context) string {
+					harness.UseToolCall(c, "slow", func(ctx context.Context, call *harness.Call, args json.RawMessage) (json.RawMessage, error) {
+						_, err := hang(false, free)(ctx, call)
+						return args, err
+					})
+					return plain(act("look", func(context.Context, *harness.Call) (string, error) { return "seen", nil }))(c)
+				}
+			},
+			[]scripted.Step{call("look")},
+			"heard rendered said did:refused",
 		},
 		"turn start callback": {
 			func(free <-chan struct{}) harness.Agent {
