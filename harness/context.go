@@ -76,6 +76,13 @@ func (c *Context) misuse(hook, format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s: %w", hook, fmt.Errorf(format, args...)))
 }
 
+// Misuse notes a mistake in the use of a hook of your own, "mine.Use", and what to
+// do about it. The render fails with it, as with those of the built-in hooks.
+func Misuse(c *Context, hook, mistake, fix string) {
+	c.use(hook)
+	c.misuse(hook, "%s; %s", mistake, fix)
+}
+
 // A RenderError tells what is wrong with an agent. Every mistake is listed.
 type RenderError struct {
 	Agent  string

@@ -27,7 +27,7 @@ func Compact(o Compaction) ModelOption { return func(m *Manifest) { m.Compaction
 // asked again after one compaction, even with Off.
 type Compaction struct {
 	Off     bool   // not before the provider refuses
-	Reserve int    // tokens; 0 for the model's longest answer, at most 20 000, at most a third of a small window
+	Reserve int    // tokens, at most half the window; 0 for the model's longest answer, at most 20 000, at most a third of a small window
 	Keep    int    // tokens of the newest messages that stay as they are, 0 for 8 000
 	Model   string // who writes the summary, "" for the step's own model
 }

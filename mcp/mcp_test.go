@@ -565,3 +565,12 @@ func TestProgramsThatDoNotBehave(t *testing.T) {
 		})
 	}
 }
+
+// A server that is not there is a mistake of the agent's author.
+func TestUseOfNoServer(t *testing.T) {
+	t.Parallel()
+	_, err := harness.Render(func(c *harness.Context) string { Use(c, nil); return "" }, harness.Snapshot{Agent: "a", Model: "fast"})
+	if want := `agent "a": mcp.Use: there is no such server; name one`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -15,6 +15,10 @@ import "github.com/heddlehq/heddle/harness"
 // stays mounted, and its calls fail without being made. While the connection is
 // lost, the tools stay mounted as well, and their calls fail at once.
 func Use(c *harness.Context, s *Server) {
+	if s == nil {
+		harness.Misuse(c, "mcp.Use", "there is no such server", "name one that was opened, or leave the hook out")
+		return
+	}
 	snap := s.at(c)
 	if snap == nil || c.Trust() < s.settings.Who {
 		return

@@ -16,6 +16,10 @@ import (
 // answered. An agent that works on a task only has the tools: the answer to a
 // task is no turn.
 func Use(c *harness.Context, m *Memory) {
+	if m == nil {
+		harness.Misuse(c, "memory.Use", "there is no memory", "make one with New, or leave the hook out")
+		return
+	}
 	for _, t := range m.tools {
 		harness.UseTool(c, t)
 	}

@@ -268,3 +268,12 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// A memory that is not there is a mistake of the agent's author.
+func TestUseOfNoMemory(t *testing.T) {
+	t.Parallel()
+	_, err := harness.Render(func(c *harness.Context) string { Use(c, nil); return "" }, harness.Snapshot{Agent: "a", Model: "fast"})
+	if want := `agent "a": memory.Use: there is no memory; make one`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -41,22 +41,26 @@ type agentSettings struct {
 	Ladder []rungSettings `yaml:"ladder" doc:"The levels of enhance, the lowest first."`
 	Skills []string       `yaml:"skills" doc:"Skills that it may read, on every level."`
 	MCP    []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has, on every level."`
-	Memory bool           `yaml:"memory" doc:"It finds and saves notes, and its answers are remembered, within one account."`
+	// Thinking is that of levels without their own.
+	Thinking   model.Thinking     `yaml:"thinking" doc:"How much its models think: off, low, medium or high; as the model does by itself if not set. What a model cannot do becomes what it can."`
+	Compaction compactionSettings `yaml:"compaction" doc:"When older messages are replaced by a summary, and how."`
+	Memory     bool               `yaml:"memory" doc:"It finds and saves notes, and its answers are remembered, within one account."`
 	// Subagents are other agents of the settings.
 	Subagents []string `yaml:"subagents" doc:"Names from agents: whom it may give tasks, on every level."`
 	Doc       string   `yaml:"doc" doc:"One line: what it is good at. Needed by an agent that others give tasks."`
 }
 
 type rungSettings struct {
-	Name      string        `yaml:"name" doc:"What the level gives, in a few words."`
-	Model     string        `yaml:"model" doc:"A name from models, or provider/model."`
-	Sandbox   string        `yaml:"sandbox" doc:"The kind of sandbox: virtual."`
-	Who       chat.Role     `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
-	Skills    []string      `yaml:"skills" doc:"Skills that it may read from this level on."`
-	MCP       []string      `yaml:"mcp" doc:"Names from mcp: servers whose tools it has from this level on."`
-	Subagents []string      `yaml:"subagents" doc:"Names from agents: whom it may give tasks from this level on."`
-	For       time.Duration `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
-	Approve   bool          `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`
+	Name      string         `yaml:"name" doc:"What the level gives, in a few words."`
+	Model     string         `yaml:"model" doc:"A name from models, or provider/model."`
+	Thinking  model.Thinking `yaml:"thinking" doc:"How much the model of this level thinks; the agent's if not set."`
+	Sandbox   string         `yaml:"sandbox" doc:"The kind of sandbox: virtual."`
+	Who       chat.Role      `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
+	Skills    []string       `yaml:"skills" doc:"Skills that it may read from this level on."`
+	MCP       []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has from this level on."`
+	Subagents []string       `yaml:"subagents" doc:"Names from agents: whom it may give tasks from this level on."`
+	For       time.Duration  `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
+	Approve   bool           `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`
 }
 
 type routeSettings struct {
@@ -149,6 +153,7 @@ func (f *fileSettings) names(s *config.Settings, providers []model.Provider) *mo
 			}
 		}
 	}
+	checkFigures(s, f.figures)
 	over := map[string]model.Spec{}
 	for full, g := range f.figures {
 		provider, id, _ := strings.Cut(full, "/")
@@ -249,6 +254,7 @@ func (f *fileSettings) agentsOf(s *config.Settings, names *model.Names, sandboxe
 			}
 			ao.Ladder = append(ao.Ladder, enhance.Rung{Name: r.Name, Model: r.Model, Sandbox: r.Sandbox, Who: r.Who, For: r.For})
 		}
+		tune(s, path, a, names, ao.Ladder)
 		o.to(s, path, a, ao.Ladder)
 		f.team(s, path, a, ao.Ladder, out)
 		out[name] = assistant.New(ao)

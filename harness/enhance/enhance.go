@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 type Rung struct {
 	Name      string // what it gives, in a few words: "a stronger model and a shell"; unique in the ladder
 	Model     string
-	Sandbox   string // "" for none
+	Options   []harness.ModelOption // of the model, such as harness.Thinking
+	Sandbox   string                // "" for none
 	Tools     []harness.Tool
 	Skills    []harness.Skill
 	Subagents []harness.Subagent
@@ -47,6 +49,11 @@ const StateName = "enhance"
 // is a next rung that everybody in the thread may use, it mounts the tool
 // enhance. It returns the level, 0 for the first rung.
 func Use(c *harness.Context, rungs ...Rung) int {
+	for i, r := range rungs {
+		if slices.ContainsFunc(rungs[:i], func(o Rung) bool { return o.Name == r.Name }) {
+			harness.Misuse(c, "enhance.Use", fmt.Sprintf("two rungs are called %q", r.Name), "give each a name of its own: it is what a climb unlocks")
+		}
+	}
 	unlocks := harness.UseState(c, StateName, map[string]Unlock{})
 	level := allowed(rungs, unlocks.Value, c.Trust(), c.Now())
 	for i, r := range rungs[:min(level+1, len(rungs))] {
@@ -63,7 +70,7 @@ func Use(c *harness.Context, rungs ...Rung) int {
 			use(c)
 		}
 		if i == level {
-			harness.UseModel(c, r.Model)
+			harness.UseModel(c, r.Model, r.Options...)
 			harness.UseLevel(c, level, r.Name)
 			if r.Sandbox != "" {
 				harness.UseSandbox(c, r.Sandbox)

@@ -88,6 +88,30 @@ func TestReasonIsNeeded(t *testing.T) {
 	}
 }
 
+// Two rungs of one name would be unlocked by one climb.
+func TestRungsOfOneName(t *testing.T) {
+	t.Parallel()
+	_, err := harness.Render(func(c *harness.Context) string {
+		enhance.Use(c, rungs[0], rungs[1], enhance.Rung{Name: "mid", Model: "strongest"})
+		return ""
+	}, harness.Snapshot{Agent: "a"})
+	if err == nil || !strings.HasPrefix(err.Error(), `agent "a": enhance.Use: two rungs are called "mid"; give each a name`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A rung says how its model is used.
+func TestModelOptions(t *testing.T) {
+	t.Parallel()
+	m, err := harness.Render(func(c *harness.Context) string {
+		enhance.Use(c, enhance.Rung{Name: "low", Model: "fast", Options: []harness.ModelOption{harness.Thinking("low"), harness.Compact(harness.Compaction{Keep: 7})}})
+		return ""
+	}, harness.Snapshot{})
+	if err != nil || m.Thinking != "low" || m.Compaction.Keep != 7 {
+		t.Errorf("thinking %q, %+v, %v", m.Thinking, m.Compaction, err)
+	}
+}
+
 func TestNoRungs(t *testing.T) {
 	t.Parallel()
 	_, err := harness.Render(func(c *harness.Context) string { enhance.Use(c); return "" }, harness.Snapshot{Agent: "a"})

@@ -32,7 +32,7 @@ const summarise = `You keep the memory of a conversation between people, an assi
 
 // limits of the window that a step's manifest and model set.
 func room(m *harness.Manifest, s model.Spec) (most, keep int) {
-	reserve := m.Compaction.Reserve
+	reserve := min(m.Compaction.Reserve, s.Window/2)
 	if reserve == 0 {
 		if reserve = min(mostReserve, s.MaxOut); 2*reserve > s.Window {
 			reserve = max(leastReserve, s.Window/3)
