@@ -79,8 +79,10 @@ func TestStartNamesMistakes(t *testing.T) {
 			return ""
 		}, `agent "b": UseModel: no model declared; call harness.UseModel once`},
 		"panics at once": {func(*harness.Context) string { panic("x") }, `agent "b": panicked while rendering: a value of type string at hooks_test.go`},
-		"no such place": {func(c *harness.Context) string { return []string{}[len(c.Event().Text)] },
-			`agent "b": panicked while rendering: runtime error: index out of range [0] with length 0 at hooks_test.go`},
+		"no such place": {
+			func(c *harness.Context) string { return []string{}[len(c.Event().Text)] },
+			`agent "b": panicked while rendering: runtime error: index out of range [0] with length 0 at hooks_test.go`,
+		},
 	} {
 		o := w.opts
 		o.Agents = map[string]harness.Agent{"a": plain(), "b": tt.agent}
