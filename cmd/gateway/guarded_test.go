@@ -129,8 +129,8 @@ func cmdLogin(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var said, complained strings.Builder // the second is written to until Wait returns
+	cmd.Stderr = &complained
 	ts.Check(cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -140,6 +140,7 @@ func cmdLogin(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	_ = cmd.Wait() // the exit code says how it went
+	said.WriteString(complained.String())
 	if code := cmd.ProcessState.ExitCode(); strconv.Itoa(code) != args[0] || strings.Contains(said.String(), "hush") {
 		ts.Fatalf("exit code %d, want %s: %s", code, args[0], said.String())
 	}
