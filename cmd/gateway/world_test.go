@@ -184,8 +184,12 @@ func (l *gatewayLog) String() string {
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 0, "start [ARG ...]")
 	w, ctx := in(ts)
-	if w.cmd != nil && w.cmd.ProcessState == nil {
-		ts.Fatalf("the gateway is running already")
+	if w.cmd != nil {
+		select {
+		case <-w.exited:
+		default:
+			ts.Fatalf("the gateway is running already")
+		}
 	}
 	w.log = &gatewayLog{ready: make(chan [2]string, 1)}
 	path, err := exec.LookPath("gateway")
