@@ -84,7 +84,12 @@ func (r *run) intake(ctx context.Context, at present, entries []state.Entry) int
 		}
 		a := move{Entry: e, do: obeyed, ahead: behind}
 		if !before {
+			asks := p.asks
 			a.do, a.role = r.deed(ctx, &p, e)
+			if behind && a.do != stop && a.do != obey {
+				p.asks = asks
+				continue // its turn comes: only what is noted as Ahead may go first
+			}
 		}
 		switch a.do {
 		case await:
