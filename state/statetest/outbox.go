@@ -10,7 +10,10 @@ import (
 )
 
 func post(n int, key string) chat.Post {
-	return chat.Post{Key: key, Thread: thread(n), Text: "*text* of " + key}
+	return chat.Post{
+		Key: key, Thread: thread(n), Text: "*text* of " + key,
+		Files: []chat.Attachment{{Name: key + ".bin", MediaType: "application/octet-stream", Data: []byte{0, 0xff, byte(n)}}},
+	}
 }
 
 // queue commits posts in the conversation of the n-th thread.
