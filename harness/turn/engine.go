@@ -209,7 +209,7 @@ type run struct {
 	task    *task           // what it works on, nil for the conversation's own turn
 	soft    context.Context // ends when the run should stop at the next step boundary
 	yield   func()          // ends soft
-	gentle  context.Context // of calls that may be interrupted, nil for those of a task
+	gentle  context.Context // of calls that may be interrupted
 	lease   state.Lease
 	conv    state.Conversation
 	f       *record.Fold

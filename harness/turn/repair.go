@@ -37,9 +37,13 @@ func (r *run) repair(ctx context.Context, parked bool) (done bool, err error) {
 		case !ok || !t.Resumes(r.begun(p.CallID)) && !t.HasProbe() || p.BadArgs != "":
 			r.did(p, n, record.Unknown,
 				"Interrupted: it is not known whether this call happened. Check before you repeat it.", 0)
-		case r.steered && t.IsInterruptible():
-			r.did(p, n, record.Canceled, lineCanceled, 0)
-		case r.f.IsWaiting(p.CallID):
+		case r.root().steered && t.IsInterruptible():
+			text := lineCanceled
+			if r.task != nil {
+				text += lineSteered
+			}
+			r.did(p, n, record.Canceled, text, 0)
+		case r.f.IsWaiting(p.CallID) && (p.Name != harness.TaskTool || !r.root().steered): // else it looks itself
 			behind[t.Group()] = t.Group() != ""
 		case !behind[t.Group()]:
 			again = append(again, p)

@@ -157,13 +157,14 @@ const (
 	lineNotBegun = "Stopped before it began. Nothing was run."
 	lineMiddle   = "Stopped in the middle: it is not known what of it happened. Check before you repeat it."
 	lineCanceled = "Stopped in the middle."
+	lineSteered  = " There is a new message for who gave you this task: come to an end with what you have."
 	lineBehind   = "An earlier call that this one has to follow waits, so it was not run. Call again when you have the result of that one."
 )
 
 // do runs one call, if the guards let it. again says that an earlier attempt may
 // have run it.
 func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, again bool) {
-	if r.gentle != nil && j.tool.IsInterruptible() {
+	if j.tool.IsInterruptible() {
 		ctx = r.gentle
 	}
 	switch {
@@ -171,7 +172,7 @@ func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, aga
 		j.end, j.text = record.Unknown, lineMiddle
 		return
 	case ctx.Err() != nil:
-		j.end, j.text = record.Refused, lineNotBegun
+		j.end, j.text = record.Refused, lineNotBegun+r.steering(ctx)
 		return
 	}
 	began := r.Clock()
@@ -202,7 +203,7 @@ func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, aga
 	case errors.As(j.err, &u):
 		j.end, j.text, j.unclear = record.NeedsHuman, textUnclear, u.tool
 	case j.err != nil && ctx.Err() != nil && j.tool.IsInterruptible():
-		j.end, j.text = record.Canceled, lineCanceled
+		j.end, j.text = record.Canceled, lineCanceled+r.steering(ctx)
 	case ctx.Err() != nil && (j.err != nil || again && j.tool.HasProbe()):
 		j.end, j.text = record.Unknown, lineMiddle
 	case errors.Is(j.err, harness.ErrUnknown):
@@ -212,6 +213,15 @@ func (r *run) do(ctx context.Context, n int, j *job, guards []harness.Guard, aga
 	default:
 		j.end = record.Done
 	}
+}
+
+// steering is what a subagent is told of a call that a new message has ended: it
+// does not get the message, and no call that may be interrupted runs for it now.
+func (r *run) steering(ctx context.Context) string {
+	if r.task != nil && errors.Is(context.Cause(ctx), errSteered) {
+		return lineSteered
+	}
+	return ""
 }
 
 func isPanic(err error) bool {
