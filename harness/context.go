@@ -28,6 +28,7 @@ type Snapshot struct {
 	Depth        int        // of a task: 1 for one that the conversation's own agent gave, 0 for that agent
 	Model        string     // of who gave the task, for an agent that declares none; "" outside tasks
 	Thinking     model.Thinking
+	Bounds       []Bound // of the steps that led to a task
 	State        map[string]json.RawMessage
 	Versions     map[string]int  // of the forms of the values in State, without those of version 1
 	Initial      json.RawMessage // the data that the conversation began with, nil for none

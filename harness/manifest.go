@@ -23,6 +23,7 @@ type Manifest struct {
 	Skills       []Skill
 	Subagents    []Subagent
 	Level        *Level
+	Bounds       []Bound
 	Result       bool // the answer must have a form; finish and give_up are among the tools
 
 	// Callbacks, in the order of declaration.

@@ -18,8 +18,9 @@ type Skill struct {
 	Body string `json:"-"`   // Markdown
 
 	// AllowedTools, unless nil, are the only tools that run in a turn after the
-	// step in which the skill was read: their names, in any case. "bash(git:*)"
-	// and "bash(git *)" allow single commands that begin so.
+	// step in which the skill was read, those of its tasks included: their names,
+	// in any case. "bash(git:*)" and "bash(git *)" allow single commands that
+	// begin so.
 	AllowedTools []string `json:"allowed_tools,omitzero"`
 	Digest       string   `json:"digest,omitempty"` // of all that belongs to it
 	// Resource reads a file of the skill; nil if it has none. What it fails with
@@ -78,16 +79,26 @@ func skillTool(skills []Skill, read State[bound]) Tool {
 	}).Quiet()
 }
 
-// bind makes the tools refuse what a skill read in this turn does not allow.
-// They stay in the list, so that a provider's cache holds.
+// A Bound is a skill, read in this turn or in one that led to its task, with the
+// only tools that may run.
+type Bound struct {
+	Skill string
+	Tools []string
+}
+
+// bind makes the tools refuse what a bound does not allow. They stay in the
+// list, so that a provider's cache holds.
 func (c *Context) bind(b bound) {
-	if b.Turn != c.snap.Turn {
-		return
+	c.m.Bounds = slices.Clone(c.snap.Bounds)
+	if b.Turn == c.snap.Turn {
+		for _, skill := range slices.Sorted(maps.Keys(b.Tools)) {
+			c.m.Bounds = append(c.m.Bounds, Bound{Skill: skill, Tools: b.Tools[skill]})
+		}
 	}
-	for _, skill := range slices.Sorted(maps.Keys(b.Tools)) {
+	for _, b := range c.m.Bounds {
 		for i, t := range c.m.Tools {
 			if !slices.Contains(free, t.Name) {
-				c.m.Tools[i] = t.only(skill, b.Tools[skill])
+				c.m.Tools[i] = t.only(b.Skill, b.Tools)
 			}
 		}
 	}

@@ -2,8 +2,11 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
@@ -41,6 +44,57 @@ func TestSkillBindsTurn(t *testing.T) {
 	w.ask("U1", "now push")
 	if ran != 1 {
 		t.Errorf("push ran %d times in the next turn", ran)
+	}
+}
+
+// A skill binds the tasks that are given after it was read and theirs, also
+// after a crash, beside what the subagents' own skills allow.
+func TestSkillBindsTasks(t *testing.T) {
+	t.Parallel()
+	r := &runs{by: map[string]int{}}
+	careful := func(allowed ...string) harness.Skill {
+		return harness.Skill{Name: "careful", Doc: "x", Body: "Only look.", AllowedTools: allowed}
+	}
+	inner := func(c *harness.Context) string {
+		harness.UseSkill(c, careful("look", "push"))
+		harness.UseTool(c, counted(r, "look"))
+		harness.UseTool(c, counted(r, "push"))
+		harness.UseTool(c, counted(r, "poke"))
+		return "Work."
+	}
+	outer := func(c *harness.Context) string {
+		harness.UseSubagent(c, harness.Subagent{Name: "worker", Doc: "works", Agent: inner})
+		return "Lead."
+	}
+	agent := func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		harness.UseSkill(c, careful("look", "poke", "task"))
+		harness.UseSubagent(c, harness.Subagent{Name: "helper", Doc: "helps", Agent: outer})
+		return "Help."
+	}
+	w := newWorld(t, agent, scripted.Call("skill", `{"name":"careful"}`), scripted.Answer(taskFor("helper", "x")), scripted.Answer(taskFor("worker", "x")),
+		scripted.Call("skill", `{"name":"careful"}`), call("look", "push", "poke"), scripted.Say("1"), scripted.Say("2"), scripted.Say("3"))
+	w.wary.stable = false
+	w.log = &mortal{Log: w.store, dies: at(6, after)} // within the inner task
+	w.restart()
+	w.say("U1", "go")
+	if err := w.try(); !errors.Is(err, errDied) {
+		t.Fatalf("it was not cut off: %v", err)
+	}
+	w.store.Expire()
+	w.log = w.store
+	w.restart()
+	w.run()
+	if got := len(r.by); got != 1 {
+		t.Errorf("%d tools ran, want one: %v", got, r.by)
+	}
+	if d := cmp.Diff([]string{
+		"done Only look.",
+		"done look done",
+		`failed Error: nothing was run: skill "careful", read in this turn, allows only these tools: look, poke, task`,
+		`failed Error: nothing was run: skill "careful", read in this turn, allows only these tools: look, push`,
+	}, deepest(w)); d != "" {
+		t.Errorf("the calls (-want +got):\n%s", d)
 	}
 }
 

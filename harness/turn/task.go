@@ -26,6 +26,7 @@ type task struct {
 	depth   int
 	model   string // of the step that gave it
 	think   model.Thinking
+	bounds  []harness.Bound
 	sandbox string // of the step that gave it
 }
 
@@ -56,7 +57,7 @@ func (r *run) name() string {
 // below is what a subagent's first render sees.
 func below(s harness.Snapshot, m *harness.Manifest, to harness.Subagent) harness.Snapshot {
 	s.Agent, s.Depth, s.State, s.Versions, s.Initial, s.Want = to.Name, s.Depth+1, nil, nil, nil, nil
-	s.Model, s.Thinking = m.Model, m.Thinking
+	s.Model, s.Thinking, s.Bounds = m.Model, m.Thinking, m.Bounds
 	if to.Model != "" {
 		s.Model, s.Thinking = to.Model, to.Thinking
 	} else if to.Thinking != "" {
@@ -72,7 +73,7 @@ func (r *run) taskSnapshot(ctx context.Context) harness.Snapshot {
 	return harness.Snapshot{
 		Agent: r.task.to.Name, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
 		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Hops: r.task.up.hops(), Now: r.Clock().UTC().Truncate(time.Microsecond),
-		Depth: r.task.depth, Model: r.task.model, Thinking: r.task.think,
+		Depth: r.task.depth, Model: r.task.model, Thinking: r.task.think, Bounds: r.task.bounds,
 	}
 }
 
@@ -110,7 +111,7 @@ func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) 
 
 // child is the run of a task, from where its log stops. The caller holds memo.
 func (r *run) child(first harness.Snapshot, sandbox, call string, to harness.Subagent, kept *memos) *run {
-	t := &task{up: r, call: call, kept: kept, to: to, depth: first.Depth, model: first.Model, think: first.Thinking, sandbox: sandbox}
+	t := &task{up: r, call: call, kept: kept, to: to, depth: first.Depth, model: first.Model, think: first.Thinking, bounds: first.Bounds, sandbox: sandbox}
 	return &run{
 		Engine: r.Engine, task: t, soft: r.soft, gentle: r.gentle, lease: r.lease, conv: r.conv, f: r.f.Task(call), memo: r.memo, sums: &summer{},
 		log:   r.log.With("task", call, "subagent", to.Name),
