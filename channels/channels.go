@@ -69,6 +69,7 @@ type Sender interface {
 type Limits struct {
 	RoomEvery    time.Duration // time between two posts to a room that has refused one, 0 for none
 	AccountEvery time.Duration // time between two posts to an account two rooms of which have refused one, 0 for none
+	Handles      bool          // events carry handles, and posts that answer them are made with those
 	SettleAfter  time.Duration // how long after an attempt of unknown outcome a look (Finder) that finds nothing can be believed
 }
 

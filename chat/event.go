@@ -37,6 +37,14 @@ type Event struct {
 	At     time.Time         `json:"at,omitzero"`     // provider's time in UTC, zero if unknown
 	Data   json.RawMessage   `json:"data,omitempty"`  // what a program passed along, for the agent; nil if nothing
 	Want   json.RawMessage   `json:"want,omitempty"`  // JSON Schema that the answer must fit, nil if it is free
+	Handle Handle            `json:"-"`               // a short-lived right to answer; kept beside the log, never in records, logs or prompts
+}
+
+// A Handle is a right to answer one event that the provider gave with it: an
+// interaction's token, a response URL. Whoever has it can post.
+type Handle struct {
+	Secret string    `json:"secret"` // as the channel wrote it
+	Until  time.Time `json:"until"`  // when it ends
 }
 
 // An Author is who caused an event. Identity is (channel, account, ID); the

@@ -7,6 +7,9 @@ type Post struct {
 	Thread Thread       `json:"thread"`          // where
 	Text   string       `json:"text"`            // in the channel's dialect and within its limits: one part made by Sender.Compose
 	Files  []Attachment `json:"files,omitempty"` // shown below the text, in order; at most MaxAttached bytes together
+
+	ReplyTo string `json:"reply_to,omitempty"` // Ref of the event that it answers, "" if none
+	Handle  Handle `json:"-"`                  // of that event, while it lasts; zero if there is none
 }
 
 // MaxAttached is how many bytes the files of one post may have together: a

@@ -108,6 +108,14 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
 	}
 	posts.Go(func() { g.postLoop(flush, posting) })
 	others.Go(func() { g.tally.run(flush) })
+	for _, c := range g.Channels {
+		if s, ok := c.(channels.Socket); ok {
+			others.Go(func() { g.listenLoop(g.soft, s) })
+		}
+		if s, ok := c.(channels.Sender); ok && s.Limits().Handles {
+			others.Go(func() { g.sweepHandles(g.soft, s.Name()) })
+		}
+	}
 	served := make(chan error, 1)
 	others.Go(func() { served <- srv.Serve(ln) })
 

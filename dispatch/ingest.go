@@ -41,6 +41,11 @@ func (g *Gateway) Handler() http.Handler {
 		_ = refuse(c, code)
 	}
 	for _, c := range g.Channels {
+		if p, ok := c.(channels.Pages); ok {
+			for suffix, h := range p.Pages() {
+				e.GET("/"+c.Name()+"/"+suffix, echo.WrapHandler(h))
+			}
+		}
 		w, ok := c.(channels.Webhook)
 		if !ok {
 			continue
@@ -104,15 +109,7 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 	case err != nil:
 		return g.refuse(c, w, http.StatusBadRequest, "malformed")
 	}
-	for _, i := range in.Ignored {
-		g.tally.add(w.Name(), "ignored: "+i.Reason)
-	}
-	// A provider that hangs up must not undo what others wait for as well.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), admitTime)
-	defer cancel()
-	if err := g.admit(ctx, in.Events); err != nil {
-		g.health.fail()
-		g.Logger.Error("events not admitted", "channel", w.Name(), "err", err)
+	if err := g.take(req.Context(), w.Name(), in); err != nil {
 		c.Response().Header().Set("Retry-After", "1")
 		return g.refuse(c, w, http.StatusServiceUnavailable, "store failed")
 	}

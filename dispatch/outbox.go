@@ -98,6 +98,9 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 			return o
 		}
 	}
+	if e.Post.ReplyTo != "" && s.Limits().Handles {
+		e.Post.Handle = g.handleOf(ctx, e.Post)
+	}
 	began := g.Clock()
 	ref, err := guard(g.Logger, func() (string, error) { return s.Send(ctx, e.Post) })
 	if err == nil {

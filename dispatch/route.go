@@ -81,6 +81,9 @@ func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
 	if len(in) == 0 {
 		return nil
 	}
+	if err := g.keepHandles(ctx, in); err != nil {
+		return err
+	}
 	out, err := g.Store.Admit(ctx, in)
 	if err != nil {
 		return err

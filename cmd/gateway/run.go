@@ -22,6 +22,7 @@ import (
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/sandbox"
 	"github.com/heddlehq/heddle/state"
+	"github.com/heddlehq/heddle/vault"
 )
 
 type runCmd struct{}
@@ -171,6 +172,9 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	if err := p.offer.recall.check(ctx); err != nil {
 		return err
 	}
+	if err := p.remember(st); err != nil {
+		return err
+	}
 	if err := identify(ctx, p.channels, logger); err != nil {
 		return err
 	}
@@ -191,6 +195,20 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 	err = serveBoth(ctx, g, ln, p.api(st, engine.Fits, logger), admin, logger)
 	logger.Info("gateway stopped")
 	return err
+}
+
+// remember gives the channels a place for what they keep.
+func (p *parts) remember(st state.Values) error {
+	var secrets channels.Memory
+	if keys := p.offer.servers.keys; len(keys) > 0 {
+		v, err := vault.New(st, keys...)
+		if err != nil {
+			return err
+		}
+		secrets = v
+	}
+	dispatch.Remember(p.channels, st, secrets)
+	return nil
 }
 
 // identifier is a channel that can ask its provider who it is.

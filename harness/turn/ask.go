@@ -44,7 +44,7 @@ func (r *run) asked(n int, j *job) *harness.Wait {
 		for i, text := range r.posts(q.Text) {
 			// Numbers below maxPosts are those of the turn's answer.
 			key := state.PostKey(a.Turn, n, maxPosts*(r.f.Turn.Questions+1)+i)
-			r.batch.Posts = append(r.batch.Posts, chat.Post{Key: key, Thread: r.conv.Thread, Text: text})
+			r.say(root.f.Turn.Event, key, text)
 		}
 	}
 	r.add(a)

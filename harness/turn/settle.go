@@ -46,6 +46,11 @@ func (r *run) posts(markdown string) []string {
 	return texts
 }
 
+// say posts a text that answers an event.
+func (r *run) say(e chat.Event, key, text string) {
+	r.batch.Posts = append(r.batch.Posts, chat.Post{Key: key, Thread: r.conv.Thread, Text: text, ReplyTo: e.Ref})
+}
+
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
 // Calls that are still open end with it.
 func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown string) error {
@@ -61,7 +66,7 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 	t := *r.f.Turn
 	posts := r.posts(markdown)
 	for i, text := range posts {
-		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: state.PostKey(t.ID, t.Step, i), Thread: r.conv.Thread, Text: text})
+		r.say(t.Event, state.PostKey(t.ID, t.Step, i), text)
 	}
 	s := record.Settled{
 		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(posts),

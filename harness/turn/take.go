@@ -109,7 +109,7 @@ func (r *run) tell(e state.Entry, line string) {
 	}
 	for i, text := range r.Compose(r.conv.Thread, line) {
 		key := state.PostKey(state.TurnID(r.conv.ID, e.Seq), 0, i)
-		r.batch.Posts = append(r.batch.Posts, chat.Post{Key: key, Thread: r.conv.Thread, Text: text})
+		r.say(e.Event, key, text)
 	}
 }
 

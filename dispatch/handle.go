@@ -1,0 +1,94 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/state"
+)
+
+// Handles are kept in a space of their channel by thread and event, beside the
+// log and for as long as they last.
+
+func handleSpace(channel string) string { return "handle/" + channel }
+
+func handleKey(t chat.Thread, ref string) string { return t.Key() + " " + ref }
+
+// sweepEvery is how often handles that have ended are looked for.
+const sweepEvery = 15 * time.Minute
+
+// keepHandles stores the handles of events, before the events: a repeat stores
+// the same again.
+func (g *Gateway) keepHandles(ctx context.Context, in []state.Admit) error {
+	by := map[string][]state.Value{}
+	for _, a := range in {
+		e := a.Event
+		if e.Handle.Secret == "" || a.Ignored != "" {
+			continue
+		}
+		data, err := json.Marshal(e.Handle)
+		if err != nil {
+			return err
+		}
+		space := handleSpace(e.Thread.Channel)
+		by[space] = append(by[space], state.Value{Key: handleKey(e.Thread, e.Ref), Data: data})
+	}
+	for space, vs := range by {
+		if err := g.Store.PutValues(ctx, space, vs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handleOf returns the handle of the event that a post answers, zero if there
+// is none or it has ended. What cannot be read is none: the post is made
+// without it.
+func (g *Gateway) handleOf(ctx context.Context, p chat.Post) chat.Handle {
+	var h chat.Handle
+	data, err := g.Store.Value(ctx, handleSpace(p.Thread.Channel), handleKey(p.Thread, p.ReplyTo))
+	if err != nil || data == nil || json.Unmarshal(data, &h) != nil || !g.Clock().Before(h.Until) {
+		return chat.Handle{}
+	}
+	return h
+}
+
+// sweepHandles deletes the handles of a channel that have ended, until ctx ends.
+func (g *Gateway) sweepHandles(ctx context.Context, channel string) {
+	for {
+		if err := g.sweep(ctx, handleSpace(channel)); err != nil && ctx.Err() == nil {
+			g.Logger.Warn("ended handles not deleted", "channel", channel, "err", err)
+		}
+		if !sleep(ctx, sweepEvery) {
+			return
+		}
+	}
+}
+
+func (g *Gateway) sweep(ctx context.Context, space string) error {
+	const page = 500
+	for after := ""; ; {
+		vs, err := g.Store.ListValues(ctx, space, after, page)
+		if err != nil {
+			return err
+		}
+		var gone []state.Value
+		for _, v := range vs {
+			var h chat.Handle
+			if json.Unmarshal(v.Data, &h) != nil || !g.Clock().Before(h.Until) {
+				gone = append(gone, state.Value{Key: v.Key})
+			}
+			after = v.Key
+		}
+		if len(gone) > 0 {
+			if err := g.Store.PutValues(ctx, space, gone...); err != nil {
+				return err
+			}
+		}
+		if len(vs) < page {
+			return nil
+		}
+	}
+}
