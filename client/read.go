@@ -59,6 +59,8 @@ type Turn struct {
 type Parent struct {
 	From string `json:"from"`
 	Seq  int64  `json:"seq"` // of the last record that both have
+	// NewerFiles says that the files may be of a later time than that record.
+	NewerFiles bool `json:"newer_files"`
 }
 
 // Conversation tells how a conversation stands.

@@ -10,6 +10,7 @@ import (
 type Voice struct {
 	Author chat.Author `json:"author"`
 	Role   chat.Role   `json:"role"`
+	Thread chat.Thread `json:"thread,omitzero"` // where they are looked up; zero for the conversation's own
 }
 
 // Hear counts text of somebody that this call brings from elsewhere into the

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
-	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/state"
 )
@@ -45,13 +45,21 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	own, err := record.Encode(record.Forked{From: t.id, Seq: seq})
+	files, err := a.Files(r.Context(), t.id)
+	if err != nil {
+		return err
+	}
+	parent := record.Forked{From: t.id, Seq: seq, Thread: v.Conversation.Thread, NewerFiles: len(files) > 0 && worked(v.Records[seq:])}
+	own, err := record.Encode(parent)
 	if err != nil {
 		return err
 	}
 	c, err := a.Store.Fork(r.Context(), t.id, seq, t.agent, to, own)
 	if errors.Is(err, state.ErrExists) && b.Turn == "" && b.Seq == 0 {
-		c, err = a.forked(r.Context(), t, to) // the original may have gone on since
+		c, err = a.Store.Find(r.Context(), to) // the original may have gone on since
+	}
+	if err == nil {
+		parent, err = a.parent(r.Context(), c.ID, t.id)
 	}
 	switch {
 	case errors.Is(err, state.ErrExists):
@@ -61,24 +69,34 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 		return fail(storeFailed, "the fork is not stored")
 	}
 	w.Header().Set("Location", "/api/v1/conversations/"+string(c.ID))
-	return reply(w, http.StatusCreated, viewOf(c))
+	return reply(w, http.StatusCreated, struct {
+		conversationView
+		Parent record.Forked `json:"parent"`
+	}{viewOf(c), parent})
 }
 
-// forked finds a fork of a conversation that was made before, or fails with
-// state.ErrExists if what is there is none.
-func (a *API) forked(ctx context.Context, from target, to chat.Thread) (state.Conversation, error) {
-	v, err := a.Store.Load(ctx, state.ConversationID(from.agent, to), 0)
+// worked says whether anything ran that may have changed files.
+func worked(records []state.Record) bool {
+	return slices.ContainsFunc(records, func(r state.Record) bool {
+		return r.Kind == "did" || r.Kind == "child" || r.Kind == "began"
+	})
+}
+
+// parent is where a fork of a conversation was made, which may have been before
+// this request. It fails with state.ErrExists if the conversation is none.
+func (a *API) parent(ctx context.Context, id, from state.ID) (record.Forked, error) {
+	v, err := a.Store.Load(ctx, id, 0)
 	if err != nil {
-		return v.Conversation, err
+		return record.Forked{}, err
 	}
 	var f record.Fold
 	if err := f.Add(v.Records); err != nil {
-		return v.Conversation, fmt.Errorf("fold %s: %w", v.Conversation.ID, err)
+		return record.Forked{}, fmt.Errorf("fold %s: %w", id, err)
 	}
-	if f.Parent == nil || f.Parent.From != from.id {
-		return v.Conversation, state.ErrExists
+	if f.Parent == nil || f.Parent.From != from {
+		return record.Forked{}, state.ErrExists
 	}
-	return v.Conversation, nil
+	return *f.Parent, nil
 }
 
 // forkAt finds the record to fork at: the one asked for, or the end of the turn

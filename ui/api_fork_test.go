@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/scripted"
 	"github.com/heddlehq/heddle/state"
@@ -70,7 +71,7 @@ func TestForkAtATurn(t *testing.T) {
 	if diff := cmp.Diff(original[:n], branch[:n]); diff != "" || original[n-1].Kind != "settled" || len(turns(t, branch)) != 2 {
 		t.Errorf("the fork has %d records: %s", n, diff)
 	}
-	parent := obj{"from": id, "seq": float64(n)}
+	parent := obj{"from": id, "seq": float64(n), "thread": obj{"channel": "api", "account": "assistant", "room": "a"}}
 	if head := w.want(200, "GET", at+"b", nil); !cmp.Equal(head["parent"], any(parent)) || head["turns"] != 2.0 || head["status"] != "idle" {
 		t.Errorf("head of the fork: %v", head)
 	}
@@ -112,6 +113,49 @@ func TestForkAtATurn(t *testing.T) {
 	w.want(409, "POST", at+"a/fork", obj{"id": "c"})
 	if head := w.want(200, "GET", at+"c", nil); head["parent"].(obj)["from"] != fid || head["turns"] != 3.0 {
 		t.Errorf("fork of the fork: %v", head)
+	}
+}
+
+// A fork says whether its files may be of a later time than its turn, also when
+// it is asked for again. It is not paused with the original.
+func TestForkSaysWhatItsFilesAre(t *testing.T) {
+	t.Parallel()
+	look := harness.NewTool("look", "Looks.", func(context.Context, *harness.Call, struct{}) (string, error) { return "seen", nil })
+	w := newWorld(t, func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		harness.UseTool(c, look)
+		return "Help."
+	})
+	w.plays(func(ctx context.Context, r model.Request) (model.Response, error) {
+		if last := r.Messages[len(r.Messages)-1]; strings.Contains(last.Parts[0].Text, "look") {
+			return scripted.Call("look", "{}")(ctx, r)
+		}
+		return scripted.Say("ok")(ctx, r)
+	})
+	w.work()
+	w.begin("a", "one")
+	id := w.begin("a", "two")
+	first := turns(t, w.all(id))[0]
+	w.files["virtual/notes.txt"] = []byte("x")
+	newer := func(fork obj) any { return fork["parent"].(obj)["newer_files"] }
+	if got := newer(w.want(201, "POST", at+"a/fork", obj{"id": "b", "turn": first})); got != nil {
+		t.Errorf("nothing ran since, yet the files are newer: %v", got)
+	}
+	w.begin("a", "look")
+	w.want(202, "POST", at+"a/pause", nil)
+	for range 2 {
+		if got := newer(w.want(201, "POST", at+"a/fork", obj{"id": "c", "turn": first})); got != true {
+			t.Errorf("a tool ran since, newer files: %v", got)
+		}
+		if got := newer(w.want(201, "POST", at+"a/fork", obj{"id": "b", "turn": first})); got != nil {
+			t.Errorf("the fork from before: %v", got)
+		}
+		if got := newer(w.want(201, "POST", at+"a/fork", obj{"id": "d"})); got != nil {
+			t.Errorf("the newest turn: %v", got)
+		}
+	}
+	if head := w.want(200, "GET", at+"d", nil); head["status"] != "idle" {
+		t.Errorf("the fork of a paused one: %v", head)
 	}
 }
 

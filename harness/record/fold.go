@@ -125,8 +125,7 @@ func (f *Fold) Apply(b Body) {
 		f.underway(b)
 	case Data, Dispatched:
 	case Forked:
-		f.Parent = &b
-		f.Due = nil // the original runs its callbacks
+		f.forked(b)
 	case Passed, Controlled, Rested, Resumed:
 		f.steered(b)
 	case Retried:
@@ -314,7 +313,7 @@ func (f *Fold) hearNow(b Heard) {
 // hear counts a voice among those whose text the model can see.
 func (f *Fold) hear(v Voice) {
 	i := slices.IndexFunc(f.Voices, func(o Voice) bool {
-		return o.Author.ID == v.Author.ID && o.Author.Account == v.Author.Account
+		return o.Author.ID == v.Author.ID && o.Author.Account == v.Author.Account && o.Thread == v.Thread
 	})
 	if i < 0 {
 		f.Voices = append(f.Voices, v)
@@ -420,7 +419,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 15
+const checkpointVersion = 16
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

@@ -239,8 +239,10 @@ type Child struct {
 
 // Forked is the first entry that a fork has of its own.
 type Forked struct {
-	From state.ID `json:"from"`
-	Seq  int64    `json:"seq"` // of the last entry that both have
+	From       state.ID    `json:"from"`
+	Seq        int64       `json:"seq"`                   // of the last entry that both have
+	Thread     chat.Thread `json:"thread,omitzero"`       // of the original
+	NewerFiles bool        `json:"newer_files,omitempty"` // its files may be of a later time than that entry
 }
 
 // Settled ends a turn.

@@ -130,7 +130,11 @@ func (r *run) trust(ctx context.Context) chat.Role {
 	for _, v := range r.f.Voices {
 		least = min(least, v.Role)
 		if v.Author.ID != "" && v.Author.Account != chat.ConversationAccount && least > chat.Outsider {
-			role, _ := r.Role(ctx, r.conv.Thread, v.Author) // not known is Outsider
+			at := v.Thread
+			if at == (chat.Thread{}) {
+				at = r.conv.Thread
+			}
+			role, _ := r.Role(ctx, at, v.Author) // not known is Outsider
 			least = min(least, role)
 		}
 	}
