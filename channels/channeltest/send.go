@@ -48,6 +48,11 @@ func (h Harness) send(t *testing.T) {
 	h.broken(t)
 }
 
+func (h Harness) sender(t *testing.T, apiURL string) channels.Sender {
+	t.Helper()
+	return h.New(t, apiURL).(channels.Sender)
+}
+
 // try posts once to a provider and also returns how many requests it got.
 func (h Harness) try(t *testing.T, handler http.HandlerFunc) (string, int64, error) {
 	t.Helper()
@@ -59,7 +64,7 @@ func (h Harness) try(t *testing.T, handler http.HandlerFunc) (string, int64, err
 	defer srv.Close()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
-	ref, err := h.New(t, srv.URL).Send(ctx, h.Post)
+	ref, err := h.sender(t, srv.URL).Send(ctx, h.Post)
 	return ref, calls.Load(), err
 }
 
@@ -138,7 +143,7 @@ func (h Harness) broken(t *testing.T) {
 		defer srv.Close()
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { <-arrived; stop() }()
-		if _, err := h.New(t, srv.URL).Send(ctx, h.Post); verdict(t, err).Verdict != channels.Unknown {
+		if _, err := h.sender(t, srv.URL).Send(ctx, h.Post); verdict(t, err).Verdict != channels.Unknown {
 			t.Errorf("%v, want unknown", err)
 		}
 	})
@@ -152,7 +157,7 @@ func (h Harness) broken(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.New(t, "http://"+addr).Send(t.Context(), h.Post); verdict(t, err).Verdict != channels.NotMade {
+		if _, err := h.sender(t, "http://"+addr).Send(t.Context(), h.Post); verdict(t, err).Verdict != channels.NotMade {
 			t.Errorf("%v, want not made", err)
 		}
 	})
@@ -160,7 +165,7 @@ func (h Harness) broken(t *testing.T) {
 
 // compose renders what models write, and what they should not.
 func (h Harness) compose(t *testing.T) {
-	c := h.New(t, "")
+	c := h.sender(t, "")
 	l := c.Limits()
 	if l.RoomEvery < 0 || l.AccountEvery < 0 || l.SettleAfter < 0 {
 		t.Errorf("limits %+v", l)
