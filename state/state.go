@@ -192,6 +192,7 @@ type Batch struct {
 	Taken   int64       // inbox entries up to this Seq are gone
 	Posts   []chat.Post // appended to the outbox in order; one whose Key the conversation has used is ignored
 	Blobs   []Blob      // named values of the conversation, replaced; nil Data deletes
+	Counts  []Count     // added to values of the store; it is an error if one is no number
 	Release bool        // give the lease back in the same commit
 	Pause   time.Time   // with Release: not ready before
 	Wake    time.Time   // with Release: ready then, also without inbox

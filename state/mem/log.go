@@ -201,7 +201,14 @@ func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 	if err != nil {
 		return state.Lease{}, err
 	}
+	counted, err := s.counted(b.Counts)
+	if err != nil {
+		return state.Lease{}, err
+	}
 	now := s.now()
+	for i, v := range counted {
+		s.put(b.Counts[i].Space, v)
+	}
 	c.add(b.Records, now)
 	c.taken = max(c.taken, min(b.Taken, c.arrived))
 	c.inbox = slices.DeleteFunc(c.inbox, func(e entry) bool { return e.Seq <= c.taken })

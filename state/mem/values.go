@@ -26,6 +26,11 @@ func (s *Store) PutValues(ctx context.Context, name string, vs ...state.Value) e
 		return err
 	}
 	defer unlock()
+	s.put(name, vs...)
+	return nil
+}
+
+func (s *Store) put(name string, vs ...state.Value) {
 	sp := s.spaces[name]
 	if sp == nil {
 		sp = &space{data: map[string][]byte{}}
@@ -39,7 +44,25 @@ func (s *Store) PutValues(ctx context.Context, name string, vs ...state.Value) e
 			sp.data[v.Key] = bytes.Clone(v.Data)
 		}
 	}
-	return nil
+}
+
+// counted is what values are after counts.
+func (s *Store) counted(cs []state.Count) ([]state.Value, error) {
+	now := map[[2]string][]byte{}
+	vs := make([]state.Value, len(cs))
+	for i, c := range cs {
+		at := [2]string{c.Space, c.Key}
+		data, ok := now[at]
+		if sp := s.spaces[c.Space]; !ok && sp != nil {
+			data = sp.data[c.Key]
+		}
+		v, err := c.To(data)
+		if err != nil {
+			return nil, err
+		}
+		vs[i], now[at] = v, v.Data
+	}
+	return vs, nil
 }
 
 // Value reads a value.

@@ -129,6 +129,11 @@ func (t *tx) write(l state.Lease, b state.Batch) (state.Lease, error) {
 			return l, err
 		}
 	}
+	for _, c := range b.Counts {
+		if err := t.count(c); err != nil {
+			return l, err
+		}
+	}
 	h.updatedAt = t.now
 	answer := h.lease()
 	if b.Release {

@@ -38,11 +38,29 @@ func (t *tx) putValue(space string, v state.Value) (err error) {
 	return err
 }
 
+func (t *tx) count(c state.Count) error {
+	data, err := t.value(c.Space, c.Key)
+	if err != nil {
+		return err
+	}
+	v, err := c.To(data)
+	if err != nil {
+		return err
+	}
+	return t.putValue(c.Space, v)
+}
+
+func (c *conn) value(space, key string) (data []byte, err error) {
+	err = c.query(`SELECT data FROM named_values WHERE space = ? AND key = ?`,
+		func(r row) error { data = r.value(0); return nil }, space, key)
+	return data, err
+}
+
 // Value reads a value.
 func (s *Store) Value(ctx context.Context, space, key string) (data []byte, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(`SELECT data FROM named_values WHERE space = ? AND key = ?`,
-			func(r row) error { data = r.value(0); return nil }, space, key)
+		data, err = c.value(space, key)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read a value of %s: %w", space, err)

@@ -64,6 +64,7 @@ func Run(t *testing.T, h Harness) {
 		"reader: conversations, posts, events":   testReader,
 		"values: put, read and listed":           testValues,
 		"values: whole calls are seen":           testValueRaces,
+		"values: counts add up":                  testCounts,
 		"wait: something becomes ready":          testWait,
 		"wait: closed and cancelled":             testWaitEnds,
 		"reopen: all is there":                   testReopen,

@@ -205,6 +205,9 @@ func (w *walk) commitOne() {
 	if w.IntN(3) == 0 {
 		b.Blobs = append(b.Blobs, state.Blob{Name: "fold", Data: [][]byte{nil, {}, []byte("x")}[w.IntN(3)]})
 	}
+	if w.IntN(3) == 0 {
+		b.Counts = []state.Count{{Space: spaces[w.IntN(2)], Key: fmt.Sprint("n", w.IntN(3)), Add: w.Int64N(100)}, {Space: spaces[0], Key: "n0", Add: 1}}
+	}
 	w.replace(w.both(fmt.Sprintf("commit %+v to %v", b, l), func(s state.Store) (any, error) { return s.Commit(w.ctx, l, b) }))
 }
 
