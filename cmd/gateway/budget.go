@@ -20,13 +20,11 @@ func (f *fileSettings) limits(s *config.Settings) turn.Limits {
 		{"tokens", b.Tokens, b.Tokens < 0},
 		{"turn", b.Turn, b.Turn < 0},
 		{"conversation", b.Conversation, b.Conversation < 0},
+		{"day", b.Day, b.Day < 0},
 	} {
 		if v.wrong {
 			s.Refuse("budgets."+v.name, fmt.Sprint(v.value), "more than nothing, or no such key")
 		}
 	}
-	if b.Day != 0 {
-		s.Refuse("budgets.day", fmt.Sprint(b.Day), "no such key: this version has no budget over all conversations")
-	}
-	return turn.Limits{Steps: b.Steps, Time: b.Time, Tokens: b.Tokens, Turn: b.Turn, Total: b.Conversation}
+	return turn.Limits{Steps: b.Steps, Time: b.Time, Tokens: b.Tokens, Turn: b.Turn, Total: b.Conversation, Day: b.Day}
 }

@@ -113,6 +113,7 @@ func (f *fileSettings) explain(w io.Writer) {
 		{"tokens", b.Tokens > 0, fmt.Sprint(b.Tokens)},
 		{"turn", b.Turn > 0, fmt.Sprintf("$%g", b.Turn)},
 		{"conversation", b.Conversation > 0, fmt.Sprintf("$%g", b.Conversation)},
+		{"day", b.Day > 0, fmt.Sprintf("$%g", b.Day)},
 	} {
 		if one.set {
 			fmt.Fprintf(w, "budget %-15s %s\n", one.name, one.text)

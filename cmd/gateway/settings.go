@@ -70,14 +70,14 @@ type routeSettings struct {
 	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
 }
 
-// budgetSettings limit what a turn and a conversation may take.
+// budgetSettings limit what a turn, a conversation and a day may take.
 type budgetSettings struct {
 	Steps        int           `yaml:"steps" doc:"Model calls of one turn; 50 if not set."`
 	Time         time.Duration `yaml:"time" doc:"Work on one turn, waits for people not counted; 1h if not set."`
 	Tokens       int           `yaml:"tokens" doc:"Tokens read and written for one turn; no limit if not set."`
 	Turn         float64       `yaml:"turn" doc:"US dollars for one turn; no limit if not set."`
 	Conversation float64       `yaml:"conversation" doc:"US dollars for one conversation; no limit if not set."`
-	Day          float64       `yaml:"day" doc:"Reserved for a budget over all conversations, which this version does not have: leave it out."`
+	Day          float64       `yaml:"day" doc:"US dollars for all conversations of the store on one day, from midnight to midnight UTC; no limit if not set."`
 }
 
 type accessSettings struct {

@@ -288,6 +288,7 @@ const (
 	TooManyTokens    = "too many tokens"
 	TooExpensiveTurn = "turn too expensive"
 	TooExpensive     = "conversation too expensive"
+	TooExpensiveDay  = "day too expensive"
 )
 
 // Why else a turn failed.

@@ -156,7 +156,7 @@ func doubt(b Did) (Class, string) {
 // endOf is the class of what ended a turn, and its last fault, "" if that is none.
 func endOf(reason string) (Class, model.Fault) {
 	switch reason {
-	case TooManySteps, TooMuchTime, TooManyTokens, TooExpensiveTurn, TooExpensive:
+	case TooManySteps, TooMuchTime, TooManyTokens, TooExpensiveTurn, TooExpensive, TooExpensiveDay:
 		return ClassBudget, ""
 	case NotRendered:
 		return ClassBug, ""

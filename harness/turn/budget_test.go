@@ -2,15 +2,19 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/scripted"
+	"github.com/heddlehq/heddle/state"
 )
 
 // dear is an answer that takes 20000 tokens and costs 11 cents.
@@ -43,6 +47,7 @@ func TestLimits(t *testing.T) {
 		"tokens":       {Limits{Tokens: 70_000}, "too many tokens", lineTokens, 4},
 		"turn":         {Limits{Turn: 0.5}, "turn too expensive", lineCost, 5},
 		"conversation": {Limits{Total: 0.5}, "conversation too expensive", lineTotal, 5},
+		"day":          {Limits{Day: 0.5}, "day too expensive", lineDay, 5},
 		"time":         {Limits{Time: 90 * time.Minute}, "too much time", lineTime, 9},
 	} {
 		for _, who := range []string{"itself", "a task"} {
@@ -89,6 +94,71 @@ func TestConversationBudgetStaysUsedUp(t *testing.T) {
 		t.Errorf("posts %q after %d calls", posts, len(w.model.Requests()))
 	}
 }
+
+// The day's budget is one for all conversations, holds over a restart, and is
+// there again after midnight UTC. What a worker spends that is cut off counts.
+func TestDayBudget(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, plain(act("look", func(context.Context, *harness.Call) (string, error) { return "seen", nil })), scripted.Play(dear(scripted.Say("hello")), 0))
+	w.wary.stable = false
+	w.opts.Limits.Day = 0.3 // three answers
+	w.restart()
+	w.ask("U1", "hi")
+	other := thread
+	other.Root = "2"
+	w.admit("U1", "hi", other, false)
+	w.run()
+	w.log = &mortal{Log: w.store, dies: at(1, after)}
+	w.restart()
+	w.say("U1", "and again")
+	if err := w.try(); !errors.Is(err, errDied) {
+		t.Fatalf("it was not cut off: %v", err)
+	}
+	w.store.Expire()
+	w.log = w.store
+	w.restart()
+	w.run()
+	w.admit("U1", "one more", other, false)
+	w.run()
+	s := of[record.Settled](w.recordsOf(other))
+	if len(s) != 2 || s[0].Outcome != record.Answered || s[1].Reason != record.TooExpensiveDay {
+		t.Errorf("settled %+v", s)
+	}
+	if n := len(w.model.Requests()); n != 3 {
+		t.Errorf("the model was asked %d times, want 3", n)
+	}
+	if got := of[record.Retried](w.recordsOf(other)); len(got) != 0 {
+		t.Errorf("retried %+v", got)
+	}
+	w.pass(12 * time.Hour) // midnight
+	w.ask("U1", "good morning")
+	if d := cmp.Diff([]string{"hello", "hello", "hello"}, w.posts()); d != "" {
+		t.Errorf("posts (-want +got):\n%s", d)
+	}
+	data, err := w.store.Value(t.Context(), costSpace, "2026-03-01")
+	if err != nil || string(data) != "330000000" {
+		t.Errorf("counted %s, %v; want 33 cents", data, err)
+	}
+}
+
+// As long as nobody knows what was spent today, no model is asked.
+func TestDayBudgetUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain(), scripted.Say("hello"))
+	w.opts.Limits.Day, w.opts.Values = 1, unread{w.store}
+	w.restart()
+	w.say("U1", "hi")
+	if err := w.try(); !errors.Is(err, errUnread) || len(w.model.Requests()) != 0 {
+		t.Errorf("%v after %d model calls", err, len(w.model.Requests()))
+	}
+}
+
+var errUnread = errors.New("cannot be read")
+
+// unread are values that cannot be read.
+type unread struct{ state.Values }
+
+func (unread) Value(context.Context, string, string) ([]byte, error) { return nil, errUnread }
 
 // The deadline ends what hangs.
 func TestDeadlineEndsWhatHangs(t *testing.T) {

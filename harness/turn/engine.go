@@ -23,9 +23,10 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// Options is what an engine works with. All but Version and Limits must be set.
+// Options is what an engine works with. All but Values, Version and Limits must be set.
 type Options struct {
 	Log       state.Log
+	Values    state.Values // of the same store; only for Limits.Day
 	Agents    map[string]harness.Agent
 	Models    *model.Names
 	Sandboxes map[string]sandbox.Provider
@@ -46,6 +47,7 @@ type Limits struct {
 	Tokens   int           // read and written for one turn and its tasks; none for 0
 	Turn     float64       // US dollars for one turn and its tasks; no limit for 0
 	Total    float64       // US dollars for one conversation; no limit for 0
+	Day      float64       // US dollars for all conversations of the store on one day in UTC; no limit for 0
 	Tries    int           // of one model call, 5
 	Wait     time.Duration // longest wait before a model call is tried again, 2 minutes
 	Attempts int           // claims of one turn before it is parked, 10
@@ -152,8 +154,8 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 	defer yield()
 	r := &run{
 		Engine: e, soft: soft, yield: yield, lease: l, conv: l.Conversation, f: c.fold, cached: c, sums: &c.sums, entries: entries, memo: &sync.Mutex{},
-		boxes: &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
-		log:   e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
+		boxes:   &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
+		counted: c.fold.Cost, log: e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
 	err = r.turn(ctx)
 	if cerr := r.boxes.close(); cerr != nil {
@@ -230,6 +232,7 @@ type run struct {
 	dirty    bool        // a tool that may have changed files ran since they were saved
 	memo     *sync.Mutex // calls and tasks that run at once commit one after the other
 	sums     *summer     // of the messages
+	counted  float64     // US dollars of f.Cost that the store has counted
 	log      *slog.Logger
 }
 
@@ -348,6 +351,7 @@ func (r *run) commitHeld(ctx context.Context) error {
 	for _, rec := range r.batch.Records {
 		r.cached.bytes += len(rec.Data)
 	}
+	r.count()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
 	l, err := r.Log.Commit(ctx, r.lease, r.batch)

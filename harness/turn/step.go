@@ -39,7 +39,10 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if r.f.Turn.Unclear != "" { // a call was open when it was found
 		return true, r.askHuman(ctx)
 	}
-	if reason, line := r.spent(n); reason != "" && r.f.Turn.Result == nil {
+	switch reason, line, err := r.spent(ctx, n); {
+	case err != nil:
+		return false, err
+	case reason != "" && r.f.Turn.Result == nil:
 		return true, r.settle(ctx, record.Broken, reason, line)
 	}
 	agent := r.agent()

@@ -68,6 +68,7 @@ func worldOf(t testing.TB, agent harness.Agent, p *scripted.Provider) *world {
 		t.Fatal(err)
 	}
 	w.opts = Options{
+		Values: w.store,
 		Agents: map[string]harness.Agent{"tested": agent}, Models: names,
 		Sandboxes: map[string]sandbox.Provider{"memory": w.boxes},
 		Role:      w.role, Talk: chat.Outsider, Clock: w.clock,
