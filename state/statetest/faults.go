@@ -79,7 +79,7 @@ func faultScript(w *walk, try func(name string, least int, do func(state.Store) 
 		return s.Commit(w.ctx, l, state.Batch{
 			Records: []state.Record{{Kind: "heard", Data: []byte("1")}, {Kind: "said", Data: []byte("2")}},
 			Taken:   2, Posts: []chat.Post{post(1, "p"), post(1, "q"), post(2, "r")},
-			Blobs: []state.Blob{{Name: "fold", Data: []byte("x")}, {Name: "files", Data: []byte("y")}},
+			Blobs:  []state.Blob{{Name: "fold", Data: []byte("x")}, {Name: "files", Data: []byte("y")}},
 			Counts: []state.Count{{Space: spaces[0], Key: "n", Add: 3}, {Space: spaces[0], Key: "n", Add: -1}},
 		})
 	}).(state.Lease)
