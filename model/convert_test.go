@@ -192,8 +192,12 @@ func TestConvertAnything(t *testing.T) {
 			r = model.Spec{Thinking: "off low medium high", Images: rapid.Bool().Draw(t, "images")}.Fit(r)
 			_, err := m.provider.Stream(context.Background(), r, nil)
 			ledger := server.Requests()
-			if last := ledger[len(ledger)-1]; last.Refused != "" {
+			last := ledger[len(ledger)-1]
+			if last.Refused != "" {
 				t.Fatalf("%s: %s\n%s", m.id, last.Refused, last.Body)
+			}
+			if d := cmp.Diff(string(last.Body), again(server, m, r, rapid.IntRange(0, len(talk)).Draw(t, "before"))); d != "" {
+				t.Fatalf("%s: what was kept of a shorter talk changed it (-anew +again):\n%s", m.id, d)
 			}
 			var e *model.Error
 			if !errors.As(err, &e) || e.Fault != model.Invalid { // the script has no answer
@@ -201,6 +205,18 @@ func TestConvertAnything(t *testing.T) {
 			}
 		}
 	})
+}
+
+// again is the body of a request whose codec has kept what it wrote of the first
+// n messages.
+func again(server *llm.Server, m wireModel, r model.Request, n int) string {
+	all := r.Messages
+	r.Written = &model.Written{}
+	for _, r.Messages = range [][]model.Message{all[:n], all} {
+		_, _ = m.provider.Stream(context.Background(), r, nil) // the script has no answer
+	}
+	ledger := server.Requests()
+	return string(ledger[len(ledger)-1].Body)
 }
 
 // anything is a conversation with all that can be in one, and more. Ids of

@@ -9,28 +9,11 @@ import (
 const NoImages = "[an image was here; this model cannot see images]"
 
 // Fit returns the request as this model takes it: the level of thinking is one
-// it knows, or left out where none is known, and images it cannot look at are
-// replaced by NoImages; of a model that nothing is known about, neither is sent.
-// It shares what did not change with r.
+// it knows, or left out where none is known, and a model that cannot look at
+// images, or that nothing is known about, is sent none.
 func (s Spec) Fit(r Request) Request {
 	r.Thinking = s.clamp(r.Thinking)
-	if s.Images {
-		return r
-	}
-	image := func(p Part) bool { return p.Kind == Image }
-	for i, m := range r.Messages {
-		if !slices.ContainsFunc(m.Parts, image) {
-			continue
-		}
-		m.Parts = slices.Clone(m.Parts)
-		for k, p := range m.Parts {
-			if image(p) {
-				m.Parts[k] = Part{Kind: Text, Text: NoImages}
-			}
-		}
-		r.Messages = slices.Clone(r.Messages)
-		r.Messages[i] = m
-	}
+	r.Blind = !s.Images
 	return r
 }
 

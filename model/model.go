@@ -31,6 +31,20 @@ type Request struct {
 	// CacheKey names the conversation to providers that route requests of one
 	// key to one cache, "" for none; its first 64 bytes count. It is no secret.
 	CacheKey string
+	// Blind says that the model cannot look at images: NoImages is told instead.
+	Blind bool
+	// Written is what was written of the conversation before, nil if nothing is
+	// kept. One request at a time may have it.
+	Written *Written
+}
+
+// Written is what a codec keeps of a conversation from one request to the next,
+// so that a long one is not written anew each time. Messages are known by where
+// their parts are: parts may be appended and replaced, but never changed. The
+// zero value is ready.
+type Written struct {
+	Kept  any // the codec's own
+	Bytes int // that it takes, about
 }
 
 // Thinking is how much a model thinks before it answers.

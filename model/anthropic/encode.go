@@ -20,7 +20,7 @@ type request struct {
 	Tools     []tool    `json:"tools,omitempty"`
 	Choice    *choice   `json:"tool_choice,omitempty"`
 	System    []block   `json:"system,omitempty"`
-	Messages  []message `json:"messages"`
+	Messages  []any     `json:"messages"` // empty: the conversation follows
 }
 
 type tool struct {
@@ -28,11 +28,6 @@ type tool struct {
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"input_schema"`
 	Cache       *cache          `json:"cache_control,omitempty"`
-}
-
-type message struct {
-	Role    string `json:"role"`
-	Content []any  `json:"content"` // *block, or a reasoning block as json.RawMessage
 }
 
 // A block is a piece of content: text, an image, a call or a result.
@@ -46,7 +41,7 @@ type block struct {
 	Content   string          `json:"content,omitempty"`
 	IsError   bool            `json:"is_error,omitempty"`
 	Source    *source         `json:"source,omitempty"`
-	Cache     *cache          `json:"cache_control,omitempty"`
+	Cache     *cache          `json:"cache_control,omitempty"` // last, as marked
 }
 
 type source struct {
@@ -63,27 +58,26 @@ type cache struct {
 	Type string `json:"type"`
 }
 
-func (p *Provider) encode(r model.Request) ([]byte, error) {
-	out := request{Model: r.Model, MaxTokens: r.MaxTokens, Stream: true}
+func (p *Provider) encode(r model.Request) (wire.Body, error) {
+	out := request{Model: r.Model, MaxTokens: r.MaxTokens, Stream: true, Messages: []any{}}
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{Name: t.Name, Description: t.Doc, InputSchema: wire.Schema(t)})
 	}
 	if strings.TrimSpace(r.System) != "" {
 		out.System = []block{{Type: "text", Text: r.System}}
 	}
-	talk := wire.Talk(r.Messages, p.opt.Name+"/"+r.Model)
-	out.Messages = messages(talk)
 	if len(out.Tools) == 0 {
-		if out.Tools = called(talk); out.Tools != nil {
+		if out.Tools = called(r.Messages); out.Tools != nil {
 			out.Choice = &choice{Type: "none"}
 		}
 	}
-	think(&out, r.Thinking)
+	from := p.opt.Name + "/" + r.Model
+	think(&out, r, from)
 	if out.MaxTokens <= 0 {
 		out.MaxTokens = defaultMaxTokens
 	}
 	mark(&out)
-	return wire.Encode(out)
+	return wire.Form{From: from, Items: items, List: "content", Assistant: "assistant", Mark: marked}.Write(&out, r)
 }
 
 // called defines the tools of the calls in a conversation: the format wants
@@ -92,7 +86,7 @@ func called(talk []model.Message) []tool {
 	var out []tool
 	for _, m := range talk {
 		for _, p := range m.Parts {
-			if p.Kind == model.Call && !slices.ContainsFunc(out, func(t tool) bool { return t.Name == p.Name }) {
+			if m.Role == model.Assistant && p.Kind == model.Call && !slices.ContainsFunc(out, func(t tool) bool { return t.Name == p.Name }) {
 				out = append(out, tool{Name: p.Name, Description: "This tool is gone.", InputSchema: wire.Schema(model.Tool{})})
 			}
 		}
@@ -100,22 +94,12 @@ func called(talk []model.Message) []tool {
 	return out
 }
 
-// messages merges neighbours of one role, as the format wants the roles to
-// alternate: results, and what is said after them, are one user message.
-func messages(talk []model.Message) []message {
-	out := make([]message, 0, len(talk))
-	for _, m := range talk {
-		role := "user"
-		if m.Role == model.Assistant {
-			role = "assistant"
-		}
-		if len(out) == 0 || out[len(out)-1].Role != role {
-			out = append(out, message{Role: role})
-		}
-		last := &out[len(out)-1]
-		for _, p := range wire.Led(m.Parts) {
-			last.Content = append(last.Content, encodePart(p))
-		}
+// items are the blocks of a message: *block, or reasoning as it came.
+func items(m model.Message) []any {
+	parts := wire.Led(m.Parts)
+	out := make([]any, len(parts))
+	for i, p := range parts {
+		out[i] = encodePart(p)
 	}
 	return out
 }
@@ -151,13 +135,7 @@ func mark(r *request) {
 	} else if n := len(r.Tools); n > 0 {
 		r.Tools[n-1].Cache = here
 	}
-	for i := len(r.Messages) - 1; i >= 0; i-- {
-		content := r.Messages[i].Content
-		for k := len(content) - 1; k >= 0; k-- {
-			if b, ok := content[k].(*block); ok {
-				b.Cache = here
-				return
-			}
-		}
-	}
 }
+
+// marked is a mark on a block: its last field.
+const marked = `,"cache_control":{"type":"ephemeral"}`

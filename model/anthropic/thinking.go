@@ -1,10 +1,11 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"regexp"
+	"slices"
 
 	"github.com/heddlehq/heddle/model"
+	"github.com/heddlehq/heddle/model/wire"
 )
 
 type thinking struct {
@@ -29,36 +30,45 @@ const minBudget = 1024
 // budget counts against max_tokens, so it takes at most half of a limit that was
 // set, and is added to one that was not. It is left out in the middle of an
 // answer that began without thinking, where it is refused.
-func think(r *request, level model.Thinking) {
-	budget := budgets[level]
+func think(out *request, r model.Request, from string) {
+	budget := budgets[r.Thinking]
 	switch {
 	case budget == 0:
 	case !budgeted.MatchString(r.Model):
-		r.Thinking, r.Output = &thinking{Type: "adaptive"}, &output{Effort: string(level)}
-	case began(r.Messages):
+		out.Thinking, out.Output = &thinking{Type: "adaptive"}, &output{Effort: string(r.Thinking)}
+	case began(wire.Talk(latest(r.Messages), from, r.Blind)):
 	case r.MaxTokens <= 0:
-		r.Thinking, r.MaxTokens = &thinking{"enabled", budget}, defaultMaxTokens+budget
+		out.Thinking, out.MaxTokens = &thinking{"enabled", budget}, defaultMaxTokens+budget
 	case r.MaxTokens/2 >= minBudget:
-		r.Thinking = &thinking{"enabled", min(budget, r.MaxTokens/2)}
+		out.Thinking = &thinking{"enabled", min(budget, r.MaxTokens/2)}
 	}
+}
+
+// latest is the end of a conversation from where somebody spoke last after an
+// answer that called nothing, or all of it.
+func latest(in []model.Message) []model.Message {
+	for i := len(in) - 1; i > 0; i-- {
+		calls := func(p model.Part) bool { return p.Kind == model.Call }
+		if in[i].Role == model.User && wire.Join(in[i].Parts) != "" &&
+			in[i-1].Role == model.Assistant && wire.Join(in[i-1].Parts) != "" && !slices.ContainsFunc(in[i-1].Parts, calls) {
+			return in[i:]
+		}
+	}
+	return in
 }
 
 // began says whether an answer is under way, its latest calls just answered,
 // that did not begin with thinking.
-func began(messages []message) bool {
-	first := len(messages)
-	for first >= 2 && answers(messages[first-1]) {
-		first -= 2
+func began(talk []model.Message) bool {
+	var first []model.PartKind // of what neighbours of one role make together
+	for i, m := range talk {
+		if said := m.Role == model.Assistant; i == 0 || said != (talk[i-1].Role == model.Assistant) {
+			first = append(first, m.Parts[0].Kind)
+		}
 	}
-	if first == len(messages) {
-		return false
+	at := len(first)
+	for at >= 2 && first[at-1] == model.Result {
+		at -= 2
 	}
-	_, opaque := messages[first].Content[0].(json.RawMessage)
-	return !opaque
-}
-
-// answers says whether a message holds results, which come first.
-func answers(m message) bool {
-	b, ok := m.Content[0].(*block)
-	return ok && b.Type == "tool_result"
+	return at < len(first) && first[at] != model.Reasoning
 }

@@ -14,7 +14,7 @@ type request struct {
 	Generation *generation `json:"generationConfig,omitempty"`
 	System     *content    `json:"systemInstruction,omitempty"`
 	Tools      []tools     `json:"tools,omitempty"`
-	Contents   []content   `json:"contents"`
+	Contents   []content   `json:"contents"` // empty: the conversation follows
 }
 
 type generation struct {
@@ -80,7 +80,7 @@ type signed struct {
 // made; without it such calls are refused.
 const unsigned = "skip_thought_signature_validator"
 
-func (p *Provider) encode(r model.Request) ([]byte, error) {
+func (p *Provider) encode(r model.Request) (wire.Body, error) {
 	out := request{Contents: []content{}}
 	if g := (generation{MaxOutputTokens: max(r.MaxTokens, 0), Thinking: think(r)}); g != (generation{}) {
 		out.Generation = &g
@@ -95,18 +95,14 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 	if functions != nil {
 		out.Tools = []tools{{functions}}
 	}
-	for _, m := range wire.Talk(r.Messages, p.opt.Name+"/"+r.Model) {
-		role, parts := "user", shown(m)
+	f := wire.Form{From: p.opt.Name + "/" + r.Model, List: "parts", Assistant: "model"}
+	f.Items = func(m model.Message) []any {
 		if m.Role == model.Assistant {
-			role, parts = "model", answered(m.Parts, early(r.Model))
+			return answered(m.Parts, early(r.Model))
 		}
-		if n := len(out.Contents); n > 0 && out.Contents[n-1].Role == role { // roles alternate
-			out.Contents[n-1].Parts = append(out.Contents[n-1].Parts, parts...)
-		} else {
-			out.Contents = append(out.Contents, content{Role: role, Parts: parts})
-		}
+		return shown(m)
 	}
-	return wire.Encode(out)
+	return f.Write(&out, r)
 }
 
 // early says whether a model is of the generations that take a budget to think
@@ -141,8 +137,8 @@ func think(r model.Request) *thinking {
 }
 
 // shown are the parts of what people say and of results.
-func shown(m model.Message) []part {
-	var out []part
+func shown(m model.Message) []any {
+	var out []any
 	for _, p := range m.Parts {
 		switch p.Kind {
 		case model.Result:
@@ -150,19 +146,19 @@ func shown(m model.Message) []part {
 			if p.Failed {
 				key = "error"
 			}
-			out = append(out, part{Result: &result{ID: wire.CallID(p.CallID), Name: p.Name, Response: map[string]string{key: p.Text}}})
+			out = append(out, &part{Result: &result{ID: wire.CallID(p.CallID), Name: p.Name, Response: map[string]string{key: p.Text}}})
 		case model.Image:
-			out = append(out, part{Image: &image{MimeType: p.Media, Data: p.Data}})
+			out = append(out, &part{Image: &image{MimeType: p.Media, Data: p.Data}})
 		default:
-			out = append(out, part{Text: &p.Text})
+			out = append(out, &part{Text: &p.Text})
 		}
 	}
 	return out
 }
 
 // answered are the parts of an answer. The first of its calls is signed.
-func answered(parts []model.Part, early bool) []part {
-	var out []part
+func answered(parts []model.Part, early bool) []any {
+	var out []any
 	signature := ""
 	called := early
 	for _, p := range parts {
@@ -178,14 +174,14 @@ func answered(parts []model.Part, early bool) []part {
 				signature = unsigned
 			}
 			called = true
-			out = append(out, part{Call: &call{ID: wire.CallID(p.CallID), Name: p.Name, Args: wire.Args(p)}, Signature: signature})
+			out = append(out, &part{Call: &call{ID: wire.CallID(p.CallID), Name: p.Name, Args: wire.Args(p)}, Signature: signature})
 		default:
-			out = append(out, part{Text: &p.Text, Signature: signature})
+			out = append(out, &part{Text: &p.Text, Signature: signature})
 		}
 		signature = ""
 	}
 	if signature != "" { // it came last, in a part without text
-		out = append(out, part{Text: new(string), Signature: signature})
+		out = append(out, &part{Text: new(string), Signature: signature})
 	}
 	return out
 }

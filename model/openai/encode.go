@@ -18,7 +18,7 @@ type request struct {
 	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
 	PromptCacheKey      string        `json:"prompt_cache_key,omitempty"`
 	Tools               []tool        `json:"tools,omitempty"`
-	Messages            []message     `json:"messages"`
+	Messages            []message     `json:"messages"` // of the system; those of the conversation follow
 }
 
 type streamOptions struct {
@@ -73,7 +73,7 @@ type callFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-func (p *Provider) encode(r model.Request) ([]byte, error) {
+func (p *Provider) encode(r model.Request) (wire.Body, error) {
 	out := request{Model: r.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true}}
 	// OpenAI refuses max_tokens for its newer models; most other servers know only that.
 	if p.own {
@@ -88,25 +88,23 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{Type: "function", Function: function{Name: t.Name, Description: wire.Doc(t), Parameters: wire.Schema(t)}})
 	}
-	out.Messages = make([]message, 0, len(r.Messages)+1)
+	out.Messages = []message{}
 	if r.System != "" {
 		out.Messages = append(out.Messages, message{Role: "system", Content: r.System})
 	}
-	for _, m := range wire.Talk(r.Messages, p.opt.Name+"/"+r.Model) {
-		out.Messages = appendMessage(out.Messages, m)
-	}
-	return wire.Encode(out)
+	return wire.Form{From: p.opt.Name + "/" + r.Model, Items: items}.Write(&out, r)
 }
 
-func appendMessage(out []message, m model.Message) []message {
+func items(m model.Message) []any {
 	switch m.Role {
 	case model.Results:
-		for _, p := range m.Parts {
+		out := make([]any, len(m.Parts))
+		for i, p := range m.Parts {
 			text := p.Text
 			if p.Failed { // this format has no field for it
 				text = "Error: " + text
 			}
-			out = append(out, message{Role: "tool", ToolCallID: wire.CallID(p.CallID), Content: text})
+			out[i] = &message{Role: "tool", ToolCallID: wire.CallID(p.CallID), Content: text}
 		}
 		return out
 	case model.Assistant:
@@ -122,13 +120,13 @@ func appendMessage(out []message, m model.Message) []message {
 				_ = json.Unmarshal(p.Opaque, &a.carry) // what is not ours to read is not sent
 			}
 		}
-		return append(out, a)
+		return []any{&a}
 	}
 	u := message{Role: "user", Content: wire.Join(m.Parts)}
 	if wire.HasImage(m.Parts) {
 		u.Content = contents(m.Parts)
 	}
-	return append(out, u)
+	return []any{&u}
 }
 
 func contents(parts []model.Part) []content {

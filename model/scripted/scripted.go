@@ -170,7 +170,7 @@ func (p *Provider) Stream(ctx context.Context, r model.Request, on func(model.De
 func (p *Provider) next(r model.Request) Step {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.Messages = slices.Clone(r.Messages)
+	r.Messages, r.Written = slices.Clone(r.Messages), nil
 	p.requests = append(p.requests, r)
 	if p.always != nil {
 		return p.always

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -20,7 +19,7 @@ type Call struct {
 	Client   *http.Client
 	URL      string
 	Header   http.Header // with the key
-	Body     []byte      // JSON
+	Body     Body
 	First    time.Duration
 	Idle     time.Duration
 	On       func(model.Delta) // may be nil
@@ -76,10 +75,12 @@ func Open(ctx context.Context, c Call) (*Stream, error) {
 }
 
 func (s *Stream) open() error {
-	req, err := http.NewRequestWithContext(s.inner, http.MethodPost, s.call.URL, bytes.NewReader(s.call.Body))
+	req, err := http.NewRequestWithContext(s.inner, http.MethodPost, s.call.URL, s.call.Body.reader())
 	if err != nil {
 		return s.Fail(model.Invalid, errors.New("endpoint is no URL")) // the parser's error would repeat it, with a password in it
 	}
+	req.ContentLength = s.call.Body.length()
+	req.GetBody = func() (io.ReadCloser, error) { return s.call.Body.reader(), nil }
 	req.Header = s.call.Header.Clone()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")

@@ -18,67 +18,107 @@ const (
 const media = " image/png image/jpeg image/webp "
 
 // Talk is a conversation as any model may be sent it, whichever models have
-// been in it before. From is the model it is for, "provider/model".
+// been in it before. From is the model it is for, "provider/model"; one that is
+// blind cannot look at images.
 //
 //   - Reasoning is kept only if it is this model's own and can go back, and only
 //     beside something said or called.
 //   - Right after the calls of an answer come their results, one each and in
-//     their order. A call without one gets a failed result that says so; a
-//     result without a call, or a second one, is left out.
+//     their order: the first that follows. A call without one gets a failed
+//     result that says so; a result without a call, or a second one, is left out.
 //   - What else lies with results becomes a message of the user after them.
 //   - Blank texts and empty messages are left out; an image that cannot be sent
 //     is replaced by a text.
 //
 // A longer conversation gives the same messages and more, once its calls have
 // been answered.
-func Talk(in []model.Message, from string) []model.Message {
-	results := map[string]model.Part{}
-	for _, m := range in {
-		for _, p := range m.Parts {
-			if _, again := results[p.CallID]; p.Kind == model.Result && !again {
-				results[p.CallID] = p
-			}
-		}
-	}
+func Talk(in []model.Message, from string, blind bool) []model.Message {
 	out := make([]model.Message, 0, len(in))
+	for i := range in {
+		out = tell(out, in, i, from, blind)
+	}
+	return out
+}
+
+// tell appends what becomes of message i.
+func tell(out, in []model.Message, i int, from string, blind bool) []model.Message {
 	add := func(role model.Role, parts []model.Part) {
 		if len(parts) > 0 {
 			out = append(out, model.Message{Role: role, Parts: parts})
 		}
 	}
-	for _, m := range in {
-		if m.Role != model.Assistant {
-			add(model.User, shown(m.Parts))
+	if in[i].Role != model.Assistant {
+		add(model.User, shown(in[i].Parts, blind))
+		return out
+	}
+	said := answered(in[i].Parts, from)
+	add(model.Assistant, said)
+	var closing []model.Part
+	for k := range said {
+		if said[k].Kind != model.Call {
 			continue
 		}
-		said := answered(m.Parts, from)
-		add(model.Assistant, said)
-		var closing []model.Part
-		for _, p := range said {
-			if p.Kind != model.Call {
-				continue
-			}
-			r, ok := results[p.CallID]
-			if !ok {
-				r = model.Part{Kind: model.Result, CallID: p.CallID, Text: noResult, Failed: true}
-			}
-			r.Name = p.Name
-			closing = append(closing, r)
+		p := model.Part{Kind: model.Result, CallID: said[k].CallID, Text: noResult, Failed: true}
+		if _, r := result(in, i+1, p.CallID); r != nil {
+			p = *r
 		}
-		add(model.Results, closing)
+		p.Name = said[k].Name
+		closing = append(closing, p)
 	}
+	add(model.Results, closing)
 	return out
 }
 
+// result finds the first result of a call from message i on, and its message.
+func result(in []model.Message, i int, call string) (int, *model.Part) {
+	for ; i < len(in); i++ {
+		for k := range in[i].Parts {
+			if p := &in[i].Parts[k]; p.Kind == model.Result && p.CallID == call {
+				return i, p
+			}
+		}
+	}
+	return i, nil
+}
+
+// settled is how many messages, at least from, a longer conversation does not
+// change: the calls of those before it are answered among them.
+func settled(in []model.Message, from int) int {
+	need := from
+	for i := from; i < len(in); i++ {
+		if in[i].Role == model.Assistant {
+			for k := range in[i].Parts {
+				if in[i].Parts[k].Kind != model.Call {
+					continue
+				}
+				at, r := result(in, i+1, in[i].Parts[k].CallID)
+				if r == nil {
+					return from
+				}
+				need = max(need, at+1)
+			}
+		}
+		if need <= i+1 {
+			from = i + 1
+		}
+	}
+	return from
+}
+
 // shown are the texts and images of a message.
-func shown(parts []model.Part) []model.Part {
+func shown(parts []model.Part, blind bool) []model.Part {
+	if len(parts) == 1 && parts[0].Kind == model.Text && !blank(parts[0].Text) {
+		return parts
+	}
 	var out []model.Part
-	for _, p := range parts {
-		switch {
-		case p.Kind == model.Text && strings.TrimSpace(p.Text) != "":
-			out = append(out, p)
+	for i := range parts {
+		switch p := &parts[i]; {
+		case p.Kind == model.Text && !blank(p.Text):
+			out = append(out, *p)
+		case p.Kind == model.Image && blind:
+			out = append(out, model.Part{Kind: model.Text, Text: model.NoImages})
 		case p.Kind == model.Image && len(p.Data) > 0 && strings.Contains(media, " "+p.Media+" "):
-			out = append(out, p)
+			out = append(out, *p)
 		case p.Kind == model.Image:
 			out = append(out, model.Part{Kind: model.Text, Text: noImage})
 		}
@@ -90,21 +130,23 @@ func shown(parts []model.Part) []model.Part {
 func answered(parts []model.Part, from string) []model.Part {
 	var out []model.Part
 	said := false
-	for _, p := range parts {
-		switch {
-		case p.Kind == model.Text && strings.TrimSpace(p.Text) != "", p.Kind == model.Call:
+	for i := range parts {
+		switch p := &parts[i]; {
+		case p.Kind == model.Text && !blank(p.Text), p.Kind == model.Call:
 			said = true
 		case p.Kind == model.Reasoning && p.From == from && len(p.Opaque) > 0:
 		default:
 			continue
 		}
-		out = append(out, p)
+		out = append(out, parts[i])
 	}
 	if !said {
 		return nil
 	}
 	return out
 }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // Led returns the parts of a message without reasoning that leads to nothing,
 // as of an answer whose calls were dropped. Wires that want something after

@@ -61,6 +61,7 @@ func TestTalk(t *testing.T) {
 		{"results apart", []model.Message{msg("assistant", call("1"), call("2")), msg("results", result("1", "x")), msg("user", text("a")), msg("results", result("2", "y"))}, "a call(1) call(2)\nr result(1:n1:x) result(2:n2:y)\nu text(a)\n"},
 		{"orphan", []model.Message{msg("assistant", call("1")), msg("user", text("a"))}, "a call(1)\nr result(1:n1:" + gone + ")\nu text(a)\n"},
 		{"stray and twice", []model.Message{msg("results", result("9", "z")), msg("assistant", call("1")), msg("results", result("1", "x"), result("1", "again"))}, "a call(1)\nr result(1:n1:x)\n"},
+		{"one id again", []model.Message{msg("assistant", call("1")), msg("results", result("1", "x")), msg("assistant", call("1")), msg("results", result("1", "y"))}, "a call(1)\nr result(1:n1:x)\na call(1)\nr result(1:n1:y)\n"},
 		{"reasoning", []model.Message{msg("assistant", think("p/m", "{}"), think("p/other", "{}"), think("p/m", ""), text("b"))}, "a reasoning(p/m) text(b)\n"},
 		{"reasoning alone", []model.Message{msg("user", text("a")), msg("assistant", think("p/m", "{}"), text(" "))}, "u text(a)\n"},
 		{"images", []model.Message{msg("user", image("image/png", "x"), image("image/png", ""), image("image/gif", "x"))}, "u image(image/png) text([an image was here; it is not available]) text([an image was here; it is not available])\n"},
@@ -69,14 +70,18 @@ func TestTalk(t *testing.T) {
 	}
 	for _, tt := range tests {
 		before := written(tt.in)
-		if d := cmp.Diff(tt.want, written(wire.Talk(tt.in, "p/m"))); d != "" {
+		if d := cmp.Diff(tt.want, written(wire.Talk(tt.in, "p/m", false))); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, d)
 		}
 		if written(tt.in) != before {
 			t.Errorf("%s: the conversation itself was changed", tt.name)
 		}
 	}
-	closed := wire.Talk([]model.Message{msg("assistant", call("1"))}, "p/m")
+	look := []model.Message{msg("user", text("a"), image("image/png", "x")), msg("results", image("image/gif", ""))}
+	if d := cmp.Diff("u text(a) text("+model.NoImages+")\nu text("+model.NoImages+")\n", written(wire.Talk(look, "p/m", true))); d != "" {
+		t.Errorf("blind (-want +got):\n%s", d)
+	}
+	closed := wire.Talk([]model.Message{msg("assistant", call("1"))}, "p/m", false)
 	if !closed[1].Parts[0].Failed {
 		t.Error("what closes a call is no failure")
 	}

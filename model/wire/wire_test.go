@@ -21,7 +21,7 @@ import (
 
 func open(t *testing.T, url string, client *http.Client) (*wire.Stream, error) {
 	t.Helper()
-	return wire.Open(context.Background(), wire.Call{Provider: "p", Model: "m", Client: client, URL: url, Header: http.Header{"X-Api-Key": {"k"}}, Body: []byte("{}")})
+	return wire.Open(context.Background(), wire.Call{Provider: "p", Model: "m", Client: client, URL: url, Header: http.Header{"X-Api-Key": {"k"}}, Body: wire.Body{[]byte("{}")}})
 }
 
 func fault(err error) model.Fault {

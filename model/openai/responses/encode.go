@@ -19,7 +19,7 @@ type request struct {
 	PromptCacheKey  string     `json:"prompt_cache_key,omitempty"`
 	Instructions    string     `json:"instructions,omitempty"`
 	Tools           []tool     `json:"tools,omitempty"`
-	Input           []any      `json:"input"` // *item, or reasoning as json.RawMessage
+	Input           []item     `json:"input"` // empty: the conversation follows
 }
 
 type reasoning struct {
@@ -51,10 +51,10 @@ type content struct {
 	ImageURL string `json:"image_url,omitempty"`
 }
 
-func (p *Provider) encode(r model.Request) ([]byte, error) {
+func (p *Provider) encode(r model.Request) (wire.Body, error) {
 	out := request{
 		Model: r.Model, Stream: true, Include: []string{"reasoning.encrypted_content"},
-		MaxOutputTokens: max(r.MaxTokens, 0), PromptCacheKey: wire.CacheKey(r), Instructions: r.System, Input: []any{},
+		MaxOutputTokens: max(r.MaxTokens, 0), PromptCacheKey: wire.CacheKey(r), Instructions: r.System, Input: []item{},
 	}
 	switch r.Thinking {
 	case "":
@@ -66,13 +66,11 @@ func (p *Provider) encode(r model.Request) ([]byte, error) {
 	for _, t := range r.Tools {
 		out.Tools = append(out.Tools, tool{Type: "function", Name: t.Name, Description: wire.Doc(t), Parameters: wire.Schema(t)})
 	}
-	for _, m := range wire.Talk(r.Messages, p.opt.Name+"/"+r.Model) {
-		out.Input = appendItems(out.Input, m)
-	}
-	return wire.Encode(out)
+	return wire.Form{From: p.opt.Name + "/" + r.Model, Items: items}.Write(&out, r)
 }
 
-func appendItems(out []any, m model.Message) []any {
+// items are a message as the format has it: *item, or reasoning as it came.
+func items(m model.Message) []any {
 	if m.Role == model.User {
 		u := &item{Type: "message", Role: "user"}
 		for _, p := range m.Parts {
@@ -82,8 +80,9 @@ func appendItems(out []any, m model.Message) []any {
 				u.Content = append(u.Content, content{Type: "input_text", Text: p.Text})
 			}
 		}
-		return append(out, u)
+		return []any{u}
 	}
+	var out []any
 	for _, p := range wire.Led(m.Parts) {
 		switch p.Kind {
 		case model.Reasoning:
