@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/state"
 )
 
@@ -14,10 +15,15 @@ const foldBlob = record.FoldBlob
 type cached struct {
 	id    state.ID
 	fold  *record.Fold
-	bytes int   // of the records in it, about what it takes
+	bytes int   // of the records in it
 	saved int64 // Seq of the stored checkpoint
 	sums  summer
+	// written is what was written of its messages for a model.
+	written model.Written
 }
+
+// size is what it takes in memory, about.
+func (c *cached) size() int { return c.bytes + c.written.Bytes }
 
 // folds keeps the most recently used folds up to a number of bytes. It is a
 // cache: what is not in it is read from the log.
@@ -52,7 +58,7 @@ func (f *folds) put(id state.ID, c *cached) {
 		f.remove(el) // of a run that lost its lease, or of one that won it since
 	}
 	f.by[id] = f.order.PushFront(c)
-	f.bytes += c.bytes
+	f.bytes += c.size()
 	for f.bytes > f.most && f.order.Len() > 0 {
 		f.remove(f.order.Back())
 	}
@@ -61,6 +67,6 @@ func (f *folds) put(id state.ID, c *cached) {
 func (f *folds) remove(el *list.Element) *cached {
 	c := f.order.Remove(el).(*cached)
 	delete(f.by, c.id)
-	f.bytes -= c.bytes
+	f.bytes -= c.size()
 	return c
 }

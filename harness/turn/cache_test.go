@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/scripted"
 	"github.com/heddlehq/heddle/state"
 )
@@ -137,6 +139,49 @@ func TestFoldsAreBounded(t *testing.T) {
 	f.put("big", &cached{bytes: 101})
 	if f.order.Len() != 0 || f.bytes != 0 {
 		t.Error("what is larger than the bound is kept")
+	}
+}
+
+// What a codec has written of a conversation is there for its next turn, lies
+// with its fold and counts as it does. A task has one of its own.
+func TestWrittenLiesWithTheFold(t *testing.T) {
+	t.Parallel()
+	var main, task []*model.Written
+	noted := func(to *[]*model.Written, step scripted.Step) scripted.Step {
+		return func(ctx context.Context, r model.Request) (model.Response, error) {
+			*to = append(*to, r.Written)
+			r.Written.Bytes = 1000
+			return step(ctx, r)
+		}
+	}
+	w := worldOf(t, giver(harness.Subagent{Agent: func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		return "Sub."
+	}}), scripted.Play(bySystem(map[string]scripted.Step{
+		"Sub.": noted(&task, scripted.Say("done")),
+		"Help.": noted(&main, func(ctx context.Context, r model.Request) (model.Response, error) {
+			if r.Messages[len(r.Messages)-1].Role == model.User {
+				return scripted.Answer(taskFor("helper", "help"))(ctx, r)
+			}
+			return scripted.Say("ok")(ctx, r)
+		}),
+	}), 0))
+	w.wary.stable = false
+	w.ask("U1", "one")
+	w.ask("U1", "two")
+	if len(main) != 4 || len(task) != 2 {
+		t.Fatalf("%d and %d requests", len(main), len(task))
+	}
+	if main[0] != main[1] || main[1] != main[2] || main[2] != main[3] || task[0] == main[0] || task[0] == task[1] {
+		t.Errorf("%p, of tasks %p", main, task)
+	}
+	f := w.engine.folds
+	c := f.take(state.ConversationID("tested", thread))
+	if &c.written != main[0] || f.bytes != 0 {
+		t.Errorf("the fold is not where it was written, or %d bytes are left", f.bytes)
+	}
+	if f.put("a", c); f.bytes != c.bytes+1000 {
+		t.Errorf("%d bytes count, want %d", f.bytes, c.bytes+1000)
 	}
 }
 

@@ -153,7 +153,7 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 	soft, yield := context.WithCancel(soft)
 	defer yield()
 	r := &run{
-		Engine: e, soft: soft, yield: yield, lease: l, conv: l.Conversation, f: c.fold, cached: c, sums: &c.sums, entries: entries, memo: &sync.Mutex{},
+		Engine: e, soft: soft, yield: yield, lease: l, conv: l.Conversation, f: c.fold, cached: c, sums: &c.sums, written: &c.written, entries: entries, memo: &sync.Mutex{},
 		boxes:   &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
 		counted: c.fold.Cost, log: e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
@@ -233,6 +233,7 @@ type run struct {
 	memo     *sync.Mutex // calls and tasks that run at once commit one after the other
 	sums     *summer     // of the messages
 	counted  float64     // US dollars of f.Cost that the store has counted
+	written  *model.Written
 	log      *slog.Logger
 }
 

@@ -29,7 +29,7 @@ func TestAgentIsAFunction(t *testing.T) {
 	}, scripted.Say("Hello."))
 	w.ask("U1", "hi")
 	want := model.Request{
-		Model: "strong-1", System: "You help in C1.\n\nBe brief.", MaxTokens: 4096, CacheKey: string(state.ConversationID("tested", thread)),
+		Model: "strong-1", System: "You help in C1.\n\nBe brief.", MaxTokens: 4096, CacheKey: string(state.ConversationID("tested", thread)), Blind: true,
 		Tools:    []model.Tool{{Name: "look", Doc: "Does it.", Schema: look.Schema}},
 		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: "<heard from=\"U1\" role=\"member\">\nhi\n</heard>"}}}},
 	}

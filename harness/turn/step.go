@@ -160,7 +160,7 @@ func (r *run) rendering(n int, snap harness.Snapshot, m *harness.Manifest) (rec 
 func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
 	return c.Spec.Fit(model.Request{
 		Model: c.Model, System: m.System(), Tools: r.f.Offered(), Messages: slices.Clip(r.f.Messages),
-		MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: r.name(),
+		MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: r.name(), Written: r.written,
 	})
 }
 

@@ -113,7 +113,7 @@ func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) 
 func (r *run) child(first harness.Snapshot, sandbox, call string, to harness.Subagent, kept *memos) *run {
 	t := &task{up: r, call: call, kept: kept, to: to, depth: first.Depth, model: first.Model, think: first.Thinking, bounds: first.Bounds, sandbox: sandbox}
 	return &run{
-		Engine: r.Engine, task: t, soft: r.soft, gentle: r.gentle, lease: r.lease, conv: r.conv, f: r.f.Task(call), memo: r.memo, sums: &summer{},
+		Engine: r.Engine, task: t, soft: r.soft, gentle: r.gentle, lease: r.lease, conv: r.conv, f: r.f.Task(call), memo: r.memo, sums: &summer{}, written: &model.Written{},
 		log:   r.log.With("task", call, "subagent", to.Name),
 		boxes: &boxes{providers: r.Sandboxes, log: r.Log, id: r.conv.ID, task: strings.Join(t.path(), "/")},
 	}

@@ -64,7 +64,8 @@ func TestWrite(t *testing.T) {
 		{"nothing", headed{"m", []any{}}, nil, `{"model":"m","talk":[]}`, `{"model":"m","talk":[]}`},
 		{"nothing but the head", system, nil, `{"model":"m","talk":["sys"]}`, `{"model":"m","talk":["sys"]}`},
 		{
-			"neighbours", system, []model.Message{text("user", "a"), text("user", "b"), think},
+			"neighbours", system,
+			[]model.Message{text("user", "a"), text("user", "b"), think},
 			`{"model":"m","talk":["sys",{"text":"a"},{"text":"b"},{"text":"<c>"},{"r":"<>"}]}`,
 			`{"model":"m","talk":["sys",{"role":"user","parts":[{"text":"a"},{"text":"b"}]},{"role":"model","parts":[{"text":"<c>","mark":1},{"r":"<>"}]}]}`,
 		},
