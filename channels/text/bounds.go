@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -14,10 +15,50 @@ import (
 // the marks and of the depth, its memory with the cells that it adds to short
 // rows of tables. What is beyond a bound is shown as it was written.
 const (
-	maxBytes = 32 << 10 // of a text
-	maxMarks = 400      // in one paragraph, heading or cell
-	maxDepth = 32       // blocks in blocks; a level of a list is two
+	maxText  = 256 << 10 // bytes of a text
+	maxBytes = 32 << 10  // of what is read at once
+	maxMarks = 400       // in one paragraph, heading or cell
+	maxDepth = 32        // blocks in blocks; a level of a list is two
 )
+
+// sections cuts a long text at empty lines outside of code and at ends of code into what is read at
+// once. One that cannot be cut is longer than maxBytes.
+func sections(s string) []string {
+	if len(s) <= maxBytes {
+		return []string{s}
+	}
+	var out []string
+	from, end, fence := 0, 0, "" // end is the last place to cut, 0 for none
+	for at := 0; at < len(s); {
+		line, _, _ := strings.Cut(s[at:], "\n")
+		next := min(at+len(line)+1, len(s))
+		trimmed := strings.TrimSpace(line)
+		switch mark := fenceMark(trimmed); {
+		case fence != "" && strings.HasPrefix(mark, fence) && mark == trimmed:
+			fence, end = "", next
+		case fence == "" && mark != "":
+			fence = mark
+		case fence == "" && trimmed == "":
+			end = next
+		}
+		if next-from > maxBytes && end > from {
+			out = append(out, s[from:end])
+			from = end
+		}
+		at = next
+	}
+	return append(out, s[from:])
+}
+
+// fenceMark is what a line of code's fence begins with, "" if it is none.
+func fenceMark(line string) string {
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
+			return line[:n]
+		}
+	}
+	return ""
+}
 
 // bounds go before the parsers that they guard.
 var bounds = goldmark.WithParserOptions(

@@ -43,7 +43,17 @@ func TestHostile(t *testing.T) {
 		for name, in := range hostile(n) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			parts := Slack.Compose(in)
+			var parts []string
+			dialects := []Dialect{Slack}
+			if n < maxBytes {
+				dialects = append(dialects, Discord, GFM)
+			}
+			for _, d := range dialects {
+				parts = d.Compose(in)
+				if limit := partsLimit(d, in); len(parts) > limit || len(parts) == 0 && !blank(in) {
+					t.Errorf("%q, %d bytes: %d parts, want at most %d", name, len(in), len(parts), limit)
+				}
+			}
 			runtime.ReadMemStats(&after)
 			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 50 {
 				t.Errorf("%q, %d bytes: %d MiB allocated", name, len(in), got)
@@ -57,7 +67,7 @@ func TestHostile(t *testing.T) {
 
 // partsLimit is how many parts a text may become, at most.
 func partsLimit(d Dialect, in string) int {
-	return 2*utf8.RuneCountInString(d.plain(strings.ToValidUTF8(in, "\uFFFD")))/d.limit + 4
+	return 2*utf8.RuneCountInString(d.words("", strings.ToValidUTF8(in, "\uFFFD"), true))/d.limit + 4
 }
 
 // A marks parser reads nothing and counts, for each block, the marks that get

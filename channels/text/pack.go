@@ -12,9 +12,10 @@ type packer struct {
 	limit int
 	parts []string
 	cur   strings.Builder
-	n     int   // size of cur
-	style style // marks that are open
-	last  rune  // last rune of a word, 0 at the start of a line
+	n     int    // size of cur
+	style style  // marks that are open
+	last  rune   // last rune of a word, 0 at the start of a line
+	prev  string // the word before, raw
 }
 
 // pack writes the blocks into as few parts as keep blocks whole.
@@ -35,7 +36,7 @@ func pack(d Dialect, blocks []block) []string {
 			p.write(gap + s)
 		case whole.n <= p.limit:
 			p.flush()
-			p.write(s)
+			p.write(p.margin(b.first) + s[len(b.first):])
 		default:
 			if p.limit-p.n < p.limit/4 {
 				p.flush()
@@ -67,7 +68,11 @@ func (p *packer) block(b block) {
 		p.codeBlock(b)
 		return
 	}
-	p.write(b.first)
+	if p.n == 0 && p.limit < math.MaxInt {
+		p.write(p.margin(b.first))
+	} else {
+		p.write(b.first)
+	}
 	p.last = 0
 	for _, w := range b.words {
 		p.word(w, b.rest)
@@ -122,7 +127,10 @@ func (p *packer) lead(w word, rest string) string {
 	switch {
 	case w.space:
 		gap = " "
-	case p.last != 0 && (p.style != 0 && (wordy(next) || w.style != 0) || w.style != 0 && wordy(p.last)):
+	case p.last == 0:
+	case p.style != 0 && w.style != 0,
+		p.style != 0 && wordy(next) && !(p.d.flanks && wordy(p.last)),
+		w.style != 0 && wordy(p.last) && !(p.d.flanks && wordy(next)):
 		gap = p.d.joint
 	}
 	return closing + gap + p.open(w.style)
@@ -133,7 +141,7 @@ func (p *packer) lead(w word, rest string) string {
 func (p *packer) word(w word, rest string) {
 	text := w.text
 	if !w.atom {
-		text = p.d.plain(text)
+		text = p.render(w, w.text, w.line || p.last == 0)
 	}
 	closers := p.d.size(p.open(w.style))
 	lead := p.lead(w, rest)
@@ -144,6 +152,9 @@ func (p *packer) word(w word, rest string) {
 			p.next(rest)
 			w.space, w.line = false, false
 			lead = p.lead(w, rest)
+			if !w.atom {
+				text = p.render(w, w.text, true)
+			}
 		}
 		if !fits {
 			p.pieces(w, rest, lead)
@@ -153,13 +164,31 @@ func (p *packer) word(w word, rest string) {
 	p.write(lead + text)
 	p.style = w.style
 	p.last, _ = utf8.DecodeLastRuneInString(w.text)
+	p.prev = w.text
+}
+
+// render writes a word, or a piece of one, in the dialect.
+func (p *packer) render(w word, s string, start bool) string {
+	if w.style&(1<<code) != 0 {
+		return p.d.coded(s)
+	}
+	return p.d.words(p.prev, s, start && w.style == 0)
 }
 
 // next ends the part and begins the next with the block's indent.
 func (p *packer) next(rest string) {
 	p.marks(0)
 	p.flush()
-	p.write(rest)
+	p.write(p.margin(rest))
+}
+
+// margin is an indent at the start of a part, where spaces alone mean nothing
+// and many of them may mean code.
+func (p *packer) margin(rest string) string {
+	if p.d.nest != "" || !strings.HasPrefix(rest, " ") {
+		return rest
+	}
+	return strings.TrimLeft(rest, " ")
 }
 
 // pieces writes a word that is longer than a part.
@@ -167,9 +196,13 @@ func (p *packer) pieces(w word, rest, lead string) {
 	closers := p.d.size(p.open(w.style))
 	p.write(lead)
 	p.style = w.style
-	for g := range graphemes(w.text) {
+	text, render := w.text, func(s string) string { return p.render(w, s, false) }
+	if p.d.word != nil && w.style&(1<<code) == 0 { // what has an effect depends on what is around it
+		text, render = p.render(w, w.text, p.last == 0), func(s string) string { return s }
+	}
+	for g := range graphemes(text) {
 		for _, piece := range p.cut(g, p.limit-p.d.size(rest)-2*closers) {
-			t := p.d.plain(piece)
+			t := render(piece)
 			if p.n+p.d.size(t)+closers > p.limit {
 				p.next(rest)
 				p.marks(w.style)
@@ -182,45 +215,64 @@ func (p *packer) pieces(w word, rest, lead string) {
 
 // cut returns a grapheme whole, or its runes if it is larger than a whole part.
 func (p *packer) cut(g string, room int) []string {
-	if p.d.size(p.d.plain(g)) <= room {
+	if p.d.size(p.d.words("", g, true)) <= room {
 		return []string{g}
 	}
 	return strings.Split(g, "")
 }
 
-// codeBlock writes lines of code; each part has the fence around it and begins
-// with the lines that are repeated.
+// codeBlock writes lines of code, or of a table; each part has the fence around
+// it and begins with the lines that are repeated.
 func (p *packer) codeBlock(b block) {
-	end := "\n" + p.d.fence
+	opening, end := p.d.fence, "\n"+p.d.fence
+	if p.d.names && len(b.name) <= maxName {
+		opening += b.name
+	}
+	if b.table || p.d.fence == "" {
+		opening, end = "", ""
+	}
 	closers := p.d.size(end)
-	p.write(p.d.fence)
+	br := "" // before a line
+	line := func(s string) {
+		p.write(br + s)
+		br = "\n"
+	}
+	open := func() {
+		br = ""
+		if opening != "" {
+			line(opening)
+		}
+	}
+	open()
+	fits := func(s string) bool { return p.n+len(br)+p.d.size(s)+closers <= p.limit }
 	next := func(repeat []string) {
 		p.write(end)
 		p.flush()
-		p.write(p.d.fence)
+		open()
 		for _, h := range repeat {
-			if t := "\n" + p.codeLine(h); p.n+p.d.size(t)+closers < p.limit/2 {
-				p.write(t)
+			if t := p.codeLine(b, h); p.n+1+p.d.size(t)+closers < p.limit/2 {
+				line(t)
 			}
 		}
 	}
-	for i, line := range b.code {
+	for i, l := range b.code {
 		repeat := b.code[:min(b.head, i)]
-		t := "\n" + p.codeLine(line)
-		if p.n+p.d.size(t)+closers > p.limit && i > 0 {
+		t := p.codeLine(b, l)
+		if !fits(t) && i > 0 {
 			next(repeat)
 		}
-		if p.n+p.d.size(t)+closers <= p.limit {
-			p.write(t)
+		if fits(t) {
+			line(t)
 			continue
 		}
-		p.write("\n")
-		for g := range graphemes(p.guard(line)) {
+		p.write(br)
+		br = "\n"
+		for g := range graphemes(p.guard(l)) {
 			for _, piece := range p.cut(g, p.limit/2) {
-				t := p.d.plain(piece)
+				t := p.codePiece(b, piece)
 				if p.n+p.d.size(t)+closers > p.limit {
 					next(repeat)
-					p.write("\n")
+					p.write(br)
 				}
 				p.write(t)
 			}
@@ -229,7 +281,25 @@ func (p *packer) codeBlock(b block) {
 	p.write(end)
 }
 
-// codeLine is a line of code that cannot end the block.
-func (p *packer) codeLine(s string) string { return p.d.plain(p.guard(s)) }
+// maxName is how long the name of a language may be.
+const maxName = 20
 
-func (p *packer) guard(s string) string { return strings.ReplaceAll(s, p.d.fence, p.d.fenceBroken) }
+// codeLine is a line of code that cannot end the block.
+func (p *packer) codeLine(b block, s string) string { return p.codePiece(b, p.guard(s)) }
+
+func (p *packer) codePiece(b block, s string) string {
+	if b.table || p.d.fence == "" {
+		return s // rendered already, or without effect
+	}
+	if p.d.plain == nil {
+		return s // nothing has an effect inside a fence
+	}
+	return p.d.plain(s)
+}
+
+func (p *packer) guard(s string) string {
+	if p.d.fence == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, p.d.fence, p.d.fenceBroken)
+}

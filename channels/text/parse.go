@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -21,8 +22,10 @@ type block struct {
 	first, rest string // what its first and its further lines begin with
 	words       []word
 
-	code []string // lines, instead of words
-	head int      // so many first lines of code are repeated in each part
+	code  []string // lines, instead of words
+	head  int      // so many first lines of code are repeated in each part
+	name  string   // the language of the code, "" if not known
+	table bool     // the lines are rows, rendered already
 }
 
 // A word is what is not cut if it can be avoided.
@@ -78,17 +81,24 @@ func (r *reader) block(n ast.Node, in indent) {
 	case *ast.Paragraph, *ast.TextBlock:
 		r.text(n, 0, in)
 	case *ast.Heading:
-		r.text(n, 1<<bold, in)
+		if n.Level > r.d.headings {
+			r.text(n, 1<<bold, in)
+			return
+		}
+		in.first += strings.Repeat("#", n.Level) + " "
+		r.text(n, 0, in)
 	case *ast.ThematicBreak:
-		r.add(block{words: []word{{text: "———"}}}, in)
-	case *ast.CodeBlock, *ast.FencedCodeBlock:
+		r.add(block{words: []word{{text: r.d.rule, atom: true}}}, in)
+	case *ast.CodeBlock:
 		r.add(block{code: lines(n.Lines().Value(r.src))}, in)
+	case *ast.FencedCodeBlock:
+		r.add(block{code: lines(n.Lines().Value(r.src)), name: language(n.Language(r.src))}, in)
 	case *ast.HTMLBlock:
 		s := string(n.Lines().Value(r.src))
 		if n.HasClosure() {
 			s += string(n.ClosureLine.Value(r.src))
 		}
-		if w := split(s, 0); len(w) > 0 {
+		if w := split(r.d, s, 0); len(w) > 0 {
 			r.add(block{words: w}, in)
 		}
 	case *ast.Blockquote:
@@ -121,7 +131,7 @@ func (r *reader) list(n *ast.List, in indent) {
 			number++
 		}
 		before := len(r.out)
-		r.children(c, in.deeper(mark, strings.Repeat(" ", 2+utf8.RuneCountInString(mark))))
+		r.children(c, in.deeper(mark, r.d.nest+strings.Repeat(" ", utf8.RuneCountInString(mark))))
 		if len(r.out) == before { // an empty item
 			r.add(block{words: []word{{text: strings.TrimSpace(mark)}}}, in)
 		}
@@ -136,26 +146,32 @@ func (r *reader) list(n *ast.List, in indent) {
 }
 
 func (r *reader) text(n ast.Node, s style, in indent) {
-	var l liner
+	l := liner{d: r.d}
 	r.inline(n, s, &l)
-	if len(l.out) > 0 {
-		r.add(block{words: l.out}, in)
+	if words := l.words(); len(words) > 0 {
+		r.add(block{words: words}, in)
 	}
 }
 
-// table becomes code: no dialect we have shows tables otherwise. One with rows
+// table becomes code where the dialect does not show tables. One with rows
 // too wide to be read so, or with far more padding than text, becomes lines of
 // text.
 func (r *reader) table(n *east.Table, in indent) {
+	if r.d.tables && r.native(n, in) {
+		return
+	}
 	var rows [][]string
 	var widths []int
 	text := 0 // runes in cells
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		var cells []string
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			var l liner
+			l := liner{d: r.d}
 			r.inline(c, 1<<code, &l) // a link is spelled out
 			s := l.flat()
+			if r.d.wary {
+				s = defang(s)
+			}
 			if len(widths) == len(cells) {
 				widths = append(widths, 1)
 			}
@@ -177,19 +193,78 @@ func (r *reader) table(n *east.Table, in indent) {
 	total, widest := 0, 0
 	for _, cells := range rows {
 		s := row(cells, widths)
-		size := r.d.size(r.d.plain(s))
+		size := r.d.size(r.d.words("", s, true))
 		total, widest = total+size, max(widest, size)
 		b.code = append(b.code, s)
 	}
 	if widest > r.d.limit/8 || total > 4*text+r.d.limit {
-		var l liner
+		l := liner{d: r.d}
 		for _, cells := range slices.Delete(rows, 1, 2) {
 			l.text(strings.Join(cells, " | "), 0)
 			l.line = true
 		}
-		b = block{words: l.out}
+		b = block{words: l.words()}
 	}
 	r.add(b, in)
+}
+
+// native adds a table as rows of the dialect's own, or nothing if one of them is
+// too wide to be repeated in a part.
+func (r *reader) native(n *east.Table, in indent) bool {
+	b := block{head: 2, table: true}
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		line := "|"
+		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+			l := liner{d: r.d}
+			r.inline(c, 0, &l)
+			p := packer{d: r.d, limit: math.MaxInt}
+			p.block(block{words: l.words()})
+			line += " " + pipes(p.cur.String()) + " |"
+		}
+		if r.d.size(line) > r.d.limit/8 {
+			return false
+		}
+		b.code = append(b.code, line)
+		if row == n.FirstChild() {
+			rule := "|"
+			for _, a := range n.Alignments {
+				rule += map[east.Alignment]string{east.AlignLeft: " :-- |", east.AlignRight: " --: |", east.AlignCenter: " :-: |"}[a]
+				if a == east.AlignNone {
+					rule += " --- |"
+				}
+			}
+			b.code = append(b.code, rule)
+		}
+	}
+	r.add(b, in)
+	return true
+}
+
+// pipes escapes what would end a cell, unless it is escaped.
+func pipes(s string) string {
+	if !strings.Contains(s, "|") {
+		return s
+	}
+	var b strings.Builder
+	escaped := false
+	for _, r := range s {
+		if r == '|' && !escaped {
+			b.WriteByte('\\')
+		}
+		escaped = r == '\\' && !escaped
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// language is the name of a language as a fence may have it, "" if it is none.
+func language(b []byte) string {
+	for _, c := range b {
+		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') && strings.IndexByte("+#._-", c) < 0 {
+			return ""
+		}
+	}
+	return string(b)
 }
 
 const maxColumn = 40 // a longer cell does not widen its column
@@ -238,7 +313,7 @@ func (r *reader) inline(n ast.Node, s style, l *liner) {
 			if c.AutoLinkType == ast.AutoLinkEmail && !strings.HasPrefix(strings.ToLower(u), "mailto:") {
 				u = "mailto:" + u
 			}
-			l.link(r.d, u, string(c.Label(r.src)), s)
+			l.link(u, string(c.Label(r.src)), s)
 		case *ast.RawHTML:
 			l.text(string(c.Segments.Value(r.src)), s)
 		case *east.TaskCheckBox:
@@ -260,7 +335,7 @@ func (r *reader) link(n ast.Node, dest, label string, s style, l *liner) {
 		return
 	}
 	dest = string(util.ResolveEntityNames(util.ResolveNumericReferences([]byte(dest))))
-	in := liner{label: true}
+	in := liner{d: r.d, label: true}
 	r.inline(n, 0, &in)
 	if f := in.flat(); f != "" {
 		label = f
@@ -268,7 +343,7 @@ func (r *reader) link(n ast.Node, dest, label string, s style, l *liner) {
 	if label == "" {
 		label = dest
 	}
-	l.link(r.d, dest, label, s)
+	l.link(dest, label, s)
 }
 
 func (r *reader) code(n *ast.CodeSpan) string {

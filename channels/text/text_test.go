@@ -136,7 +136,7 @@ func TestTooLong(t *testing.T) {
 	t.Parallel()
 	in := strings.Repeat("[a](<!here> ", maxBytes)
 	parts := Slack.Compose(in)
-	if d := cmp.Diff(content(split(in, 0)[0].text), content(strings.Fields(parts[0])[0])); d != "" || strings.Contains(strings.Join(parts, ""), "<") {
+	if d := cmp.Diff(content(split(Slack, in, 0)[0].text), content(strings.Fields(parts[0])[0])); d != "" || strings.Contains(strings.Join(parts, ""), "<") {
 		t.Error(d)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 // A liner gathers words.
 type liner struct {
+	d           Dialect
 	out         []word
 	space, line bool // owed to the next word
 	label       bool // of a link: links in it are text
@@ -42,14 +43,42 @@ func (l *liner) add(w word) {
 	w.line = l.line && len(l.out) > 0
 	w.space = l.space && !w.line && len(l.out) > 0
 	l.line, l.space = false, false
+	if k := len(l.out) - 1; k >= 0 && !w.space && !w.line && !w.atom && !l.out[k].atom && w.style == l.out[k].style && w.style&(1<<code) == 0 {
+		l.out[k].text += w.text // the parser cuts words where a mark might be
+		return
+	}
 	l.out = append(l.out, w)
+}
+
+// words returns what was gathered, addresses done as the dialect does them.
+func (l *liner) words() []word {
+	if l.d.bare == nil && !l.d.wary {
+		return l.out
+	}
+	in := l.out
+	l.out = nil
+	for _, w := range in {
+		l.space, l.line = w.space, w.line
+		if w.atom || !l.bare(w.text, w.style) {
+			l.add(w)
+		}
+	}
+	return l.out
 }
 
 // link adds a link; what must not be one, or would be too long, is spelled out,
 // and so is the target of one whose label shows another.
-func (l *liner) link(d Dialect, dest, label string, s style) {
+func (l *liner) link(dest, label string, s style) {
+	d := l.d
 	if l.label {
 		l.text(label, s)
+		return
+	}
+	if d.wary {
+		l.text(label, s)
+		if label != dest && "mailto:"+label != dest {
+			l.text(" ("+dest+")", s)
+		}
 		return
 	}
 	if u, ok := address(dest); ok && s&(1<<code) == 0 {
@@ -82,11 +111,50 @@ func (l *liner) flat() string {
 	return b.String()
 }
 
+// bare adds a word that is an address, if the dialect does something about those.
+func (l *liner) bare(w string, s style) bool {
+	if s&(1<<code) != 0 || l.d.bare == nil && !l.d.wary {
+		return false
+	}
+	if l.d.wary {
+		safe := defang(w)
+		if safe != w {
+			l.add(word{text: safe, style: s})
+		}
+		return safe != w
+	}
+	from := strings.Index(strings.ToLower(w), "http")
+	if from < 0 || strings.ContainsFunc(w[:from], wordy) {
+		return false
+	}
+	u := strings.TrimRight(w[from:], ".,;:!?)]}'\"*_")
+	if _, ok := address(u); !ok || strings.ContainsAny(u, "<>") || l.d.size(u) > l.d.limit/2 {
+		return false
+	}
+	if from > 0 {
+		l.add(word{text: w[:from], style: s})
+	}
+	l.add(word{text: l.d.bare(u), style: s, atom: true})
+	if rest := w[from+len(u):]; rest != "" {
+		l.add(word{text: rest, style: s})
+	}
+	return true
+}
+
+// defang writes addresses so that nothing makes links of them.
+func defang(w string) string {
+	w = strings.ReplaceAll(w, "://", "[:]//")
+	if len(w) > 4 && strings.EqualFold(w[:4], "www.") {
+		w = w[:3] + "[.]" + w[4:]
+	}
+	return w
+}
+
 // split makes words of raw text.
-func split(s string, st style) []word {
-	var l liner
+func split(d Dialect, s string, st style) []word {
+	l := liner{d: d}
 	l.text(s, st)
-	return l.out
+	return l.words()
 }
 
 // unescaped is a text node as a reader sees it.
