@@ -80,6 +80,15 @@ type Finder interface {
 	Find(ctx context.Context, p chat.Post, since time.Time) (ref string, err error)
 }
 
+// A Fetcher gets the files that events declare.
+type Fetcher interface {
+	// Fetch reads a file of an event of the account, at most so many bytes; name
+	// and media type are the provider's, as far as it has told them. It asks no
+	// host but the provider's. Every failure is a *SendError, Rejected if trying
+	// again cannot help; it never waits or tries again.
+	Fetch(ctx context.Context, account string, f chat.File, most int64) (chat.Attachment, error)
+}
+
 // A Roster knows what people are, from verified ids, decided now.
 type Roster interface {
 	// Role returns the author's role in the account. Any error means the

@@ -28,7 +28,7 @@ func (v Verdict) String() string {
 	return [...]string{"unknown", "not made", "limited", "rejected"}[v]
 }
 
-// A SendError is the only error of Send and Find. Its text holds neither
+// A SendError is the only error of Send, Find and Fetch. Its text holds neither
 // secrets nor people's words.
 type SendError struct {
 	Verdict    Verdict

@@ -16,7 +16,8 @@ type Post struct {
 // channel rejects a post with more.
 const MaxAttached = 1 << 20
 
-// An Attachment is a file that goes out with a post.
+// An Attachment is a file with what is in it: one that was fetched, or that goes
+// out with a post.
 type Attachment struct {
 	Name      string `json:"name"` // "answer.md", without folders
 	MediaType string `json:"media_type"`

@@ -137,15 +137,8 @@ func (c *Channel) call(ctx context.Context, method string, args url.Values, out 
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read, or is not wanted
-	switch {
-	case resp.StatusCode == http.StatusTooManyRequests:
-		s, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-		if err != nil {
-			return err
-		}
-		return &slack.RateLimitedError{RetryAfter: time.Duration(s) * time.Second}
-	case resp.StatusCode != http.StatusOK:
-		return slack.StatusCodeError{Code: resp.StatusCode}
+	if err := status(resp); err != nil {
+		return err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
@@ -162,6 +155,21 @@ func (c *Channel) call(ctx context.Context, method string, args url.Values, out 
 		return slack.SlackErrorResponse{Err: head.Error}
 	}
 	return json.Unmarshal(body, out)
+}
+
+// status is what the status of an answer says, nil for 200.
+func status(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusTooManyRequests:
+		s, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+		if err != nil {
+			return err
+		}
+		return &slack.RateLimitedError{RetryAfter: time.Duration(s) * time.Second}
+	}
+	return slack.StatusCodeError{Code: resp.StatusCode}
 }
 
 // classify turns any failure of a call into its verdict.

@@ -65,6 +65,7 @@ var (
 	_ channels.Sender  = (*Channel)(nil)
 	_ channels.Finder  = (*Channel)(nil)
 	_ channels.Roster  = (*Channel)(nil)
+	_ channels.Fetcher = (*Channel)(nil)
 )
 
 // New checks the options and does no I/O. Its error names the setting that is

@@ -35,6 +35,10 @@ var methods = map[string]func(*Workspace, map[string]string) answer{
 	"conversations.replies": (*Workspace).replies,
 	"chat.postMessage":      (*Workspace).postMessage,
 	"chat.update":           (*Workspace).update,
+	"files.info":            (*Workspace).filesInfo,
+
+	"files.getUploadURLExternal":   (*Workspace).uploadURL,
+	"files.completeUploadExternal": (*Workspace).completeUpload,
 }
 
 // arguments reads a call's arguments from its form, JSON or query, and the token
@@ -299,6 +303,13 @@ func (w *Workspace) wire(m *Message, meta bool) answer {
 	if m.BotID != "" {
 		a["bot_id"], a["app_id"] = m.BotID, w.opt.AppID
 		a["bot_profile"] = answer{"id": m.BotID, "app_id": w.opt.AppID, "name": "heddle", "deleted": false}
+	}
+	if m.Files != nil {
+		files := []answer{}
+		for _, f := range m.Files {
+			files = append(files, w.wireFile(f))
+		}
+		a["files"] = files
 	}
 	if meta && m.Metadata != nil {
 		a["metadata"] = m.Metadata

@@ -24,14 +24,6 @@ type Words struct {
 	Team    string // the sender's workspace in a shared channel
 }
 
-// A File is attached to words.
-type File struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	MimeType string `json:"mimetype"`
-	Size     int64  `json:"size"`
-}
-
 // A Delivery is one signed request of the Events API.
 type Delivery struct {
 	EventID string
@@ -77,7 +69,10 @@ func (w *Workspace) say(kind string, s Words) Delivery {
 	}
 	if s.TS == "" {
 		s.TS = w.stamp()
-		r.add(&Message{TS: s.TS, ThreadTS: s.Thread, User: s.User, Text: s.Text})
+		for i, f := range s.Files {
+			s.Files[i] = w.addFile(f)
+		}
+		r.add(&Message{TS: s.TS, ThreadTS: s.Thread, User: s.User, Text: s.Text, Files: s.Files})
 	}
 	m := answer{
 		"type": kind, "user": s.User, "text": s.Text, "ts": s.TS, "channel": s.Channel, "event_ts": s.TS, "team": w.opt.Team,

@@ -74,10 +74,12 @@ type Message struct {
 	Text     string
 	Metadata json.RawMessage
 	EditedTS string
+	Files    []File
 	Deleted  bool // gone; stays as a tombstone while it has replies
 }
 
-// A Post is one entry of the ledger: a chat.postMessage that was accepted.
+// A Post is one entry of the ledger: a chat.postMessage that was accepted, or
+// files that were posted.
 type Post struct {
 	Channel string
 	TS      string
@@ -85,6 +87,7 @@ type Post struct {
 	Thread  chat.Thread // where it stands; Root differs from Asked if the thread was gone
 	Text    string      // as posted
 	Key     string      // "key" of the metadata's payload, if there is one
+	Files   []File
 	At      time.Time
 }
 
@@ -96,6 +99,10 @@ type Workspace struct {
 	channels map[string]*room
 	users    map[string]User
 	posts    []Post
+	files    map[string]File    // by id
+	uploads  map[string]*upload // those not completed
+	fileIDs  int
+	base     string // the address that was called last
 	calls    map[string]int
 	lastTS   int64 // microseconds
 	events   int
@@ -133,7 +140,7 @@ func New(o Options) *Workspace {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{})}
+	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{}), files: map[string]File{}, uploads: map[string]*upload{}}
 	for _, u := range append(slices.Clone(o.Users), User{ID: o.BotUser, Name: "heddle", Bot: true}) {
 		if u.Team == "" {
 			u.Team = o.Team
@@ -254,11 +261,25 @@ func (r *room) add(m *Message) {
 	r.messages = slices.Insert(r.messages, i, m)
 }
 
-// ServeHTTP answers one API call; the last part of the path is the method.
+// ServeHTTP answers one API call; the last part of the path is the method. What
+// is below "/files-pri/" and "/upload/" counts as the methods download and upload.
 func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	method := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	args, token, err := arguments(r)
+	var bytes http.HandlerFunc
+	switch {
+	case strings.Contains(r.URL.Path, "/files-pri/"):
+		method, bytes = "download", w.download
+	case strings.Contains(r.URL.Path, "/upload/"):
+		method, bytes = "upload", w.receiveUpload
+	}
+	var args map[string]string
+	var token string
+	var err error
+	if bytes == nil {
+		args, token, err = arguments(r)
+	}
 	w.mu.Lock()
+	w.base = "http://" + r.Host
 	w.calls[method]++
 	call := Call{Method: method, Args: args, N: w.calls[method]}
 	w.mu.Unlock()
@@ -267,6 +288,13 @@ func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		f = w.opt.Hook(call)
 	}
 	if !f.allow(rw, r) {
+		return
+	}
+	if bytes != nil {
+		if f.Cut {
+			panic(http.ErrAbortHandler) // how net/http cuts a connection
+		}
+		bytes(rw, r)
 		return
 	}
 	var out answer
