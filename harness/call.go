@@ -22,6 +22,7 @@ type Call struct {
 	err    error
 	steps  map[string]bool // names used in Step
 	voices []Voice
+	images []Image
 	tries  []Try
 }
 

@@ -59,7 +59,7 @@ type (
 // fileTools are the six tools that come with a sandbox.
 func fileTools() []Tool {
 	return []Tool{
-		NewTool("read", "Reads a text file, with line numbers left out.", read).Quiet(),
+		NewTool("read", "Reads a text file, with line numbers left out, or looks at an image.", read).Quiet(),
 		NewTool("write", "Writes a whole file.", write),
 		NewTool("edit", "Replaces text in a file.", edit),
 		NewTool("bash", "Runs a shell script and returns its output and exit code.", bash).Timeout(maxWait + time.Minute),
@@ -76,6 +76,12 @@ func read(ctx context.Context, call *Call, in readArgs) (string, error) {
 	data, err := sb.ReadFile(ctx, in.Path)
 	if err != nil {
 		return "", err
+	}
+	if IsImage(data) {
+		if err := call.Show(data); err != nil {
+			return "", fmt.Errorf("%s: %w", in.Path, err)
+		}
+		return fmt.Sprintf("[%s is an image of %s; it is shown after the results]", in.Path, Size(int64(len(data)))), nil
 	}
 	if bytes.IndexByte(data[:min(len(data), 8000)], 0) >= 0 {
 		return "", fmt.Errorf("%s is not a text file (%d bytes)", in.Path, len(data))

@@ -188,11 +188,12 @@ func (c *Call) Tries() []Try {
 	return slices.Clone(c.tries)
 }
 
-// tried notes a try; the names of its steps may be used once more.
+// tried notes a try; the names of its steps may be used once more, and what it
+// has shown is not.
 func (c *Call) tried(t Try) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.steps, c.tries = nil, append(c.tries, t)
+	c.steps, c.images, c.tries = nil, nil, append(c.tries, t)
 }
 
 // firstWait is how long a tool waits before it is tried again for the first time.

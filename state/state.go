@@ -297,6 +297,10 @@ type Values interface {
 	ListValues(ctx context.Context, space, after string, limit int) ([]Value, error)
 }
 
+// FileSpace names the values that hold the files of messages which came to a
+// thread over the API, by their digests.
+func FileSpace(t chat.Thread) string { return "files/" + t.Key() }
+
 // A Value is a named value of a space.
 type Value struct {
 	Key  string // not empty

@@ -215,6 +215,10 @@ func summary(b record.Body) string {
 		return "rested     " + b.Why
 	case record.Resumed:
 		return fmt.Sprintf("resumed    attempt %d", b.Attempt)
+	case record.Fetched:
+		return fetched(b)
+	case record.Unshown:
+		return fmt.Sprintf("unshown    step %d: the provider refused the images (%s)", b.Step, b.Code)
 	case record.Child:
 		return "task " + b.Task[len(b.Task)-1] + "  " + summary(b.Body)
 	case record.Forked:
@@ -238,6 +242,18 @@ func heard(b record.Heard) string {
 		text += fmt.Sprintf("; wants %s", b.Event.Want)
 	}
 	return text
+}
+
+func fetched(b record.Fetched) string {
+	text := "fetched    files of " + b.Author.ID + ":"
+	for _, g := range b.Files {
+		text += fmt.Sprintf(" %s (%s, %d bytes)", g.Name, g.Media, g.Bytes)
+		if g.Note != "" {
+			text += " " + g.Note
+		}
+		text += ";"
+	}
+	return strings.TrimSuffix(text, ";")
 }
 
 func asked(b record.Asked) string {

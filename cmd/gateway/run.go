@@ -110,7 +110,7 @@ func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
 	p.offer.recall.open(log, p.channels, roles, logger)
 	e, err := turn.New(turn.Options{
 		Log: log, Values: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk, Limits: p.limits, Busy: dispatch.Busy(p.routes),
-		Compose: dispatch.Compose(p.channels), Clock: time.Now, Logger: logger, Version: versionText(),
+		Compose: dispatch.Compose(p.channels), Fetch: dispatch.Fetch(p.channels, log), Clock: time.Now, Logger: logger, Version: versionText(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSettings, err)

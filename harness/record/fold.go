@@ -51,6 +51,9 @@ type Fold struct {
 	Ahead   []int64     `json:"ahead,omitempty"`   // places of events in the inbox that were obeyed before their turn
 	Crashes int         `json:"crashes,omitempty"` // attempts in a row that left nothing in the log
 	Work    Work        `json:"work,omitzero"`
+
+	Declared []Declared `json:"declared,omitempty"` // files of what was heard since the last answer
+	Files    []Kept     `json:"files,omitempty"`    // that people attached
 }
 
 // A Voice is an author and the weakest role that was seen of them.
@@ -128,6 +131,8 @@ func (f *Fold) Apply(b Body) {
 		f.forked(b)
 	case Passed, Controlled, Rested, Resumed:
 		f.steered(b)
+	case Fetched, Unshown:
+		f.filed(b)
 	case Retried:
 		f.spend(b.Usage, b.Cost)
 	case Rendered:
@@ -304,6 +309,7 @@ func (f *Fold) hearNow(b Heard) {
 		}
 	}
 	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
+	f.declare(b)
 	if b.Event.Kind == chat.Deleted {
 		return // nothing was said
 	}
@@ -326,6 +332,7 @@ func (f *Fold) said(b Said) {
 	f.spend(b.Usage, b.Cost)
 	f.Warm = b.Usage.Cached+b.Usage.CacheWrite > 0
 	f.Allowed = max(f.Allowed-1, 0)
+	f.Declared = nil
 	if f.Turn != nil {
 		f.Turn.Step = b.Step
 		f.Turn.Partial.Text = ""
@@ -392,7 +399,10 @@ func (f *Fold) did(b Did) {
 	for _, v := range b.Voices {
 		f.hear(v)
 	}
-	p := model.Part{Kind: model.Result, CallID: b.CallID, Name: b.Tool, Text: Defuse(b.Text), Failed: b.End != Done}
+	ps := []model.Part{{Kind: model.Result, CallID: b.CallID, Name: b.Tool, Text: Defuse(b.Text), Failed: b.End != Done}}
+	for _, p := range b.Images {
+		ps = append(ps, model.Part{Kind: model.Image, Media: p.Media, Ref: p.Blob})
+	}
 	// Results stand right behind the message with the calls, whatever was heard
 	// before they were there.
 	i := len(f.Messages)
@@ -403,10 +413,10 @@ func (f *Fold) did(b Did) {
 		i = len(f.Messages) // no answer with calls is left
 	}
 	if i > 0 && f.Messages[i-1].Role == model.Results {
-		f.Messages[i-1].Parts = append(f.Messages[i-1].Parts, p)
+		f.Messages[i-1].Parts = append(f.Messages[i-1].Parts, ps...)
 		return
 	}
-	f.Messages = slices.Insert(f.Messages, i, model.Message{Role: model.Results, Parts: []model.Part{p}})
+	f.Messages = slices.Insert(f.Messages, i, model.Message{Role: model.Results, Parts: ps})
 }
 
 func (f *Fold) say(role model.Role, p model.Part) {

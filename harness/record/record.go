@@ -116,6 +116,8 @@ type Did struct {
 	Voices   []Voice `json:"voices,omitempty"`  // whose words from elsewhere the text holds
 	Probed   bool    `json:"probed,omitempty"`  // the end is what a probe has found
 	Unclear  string  `json:"unclear,omitempty"` // of NeedsHuman: the tool, which may be a subagent's
+	// Images are shown after the results of the step.
+	Images []Picture `json:"images,omitempty"`
 }
 
 // The mistakes of a model's call.
@@ -329,13 +331,13 @@ func (Settled) kind() string    { return "settled" }
 // invalid bytes. An event has been through a store already.
 func Shown(b Body) bool {
 	switch b := b.(type) {
-	case Said, Chunk, Torn, Did, Wrote, Memo, Told, Sent, Cited, Resulted, Folded:
+	case Said, Chunk, Torn, Did, Wrote, Memo, Told, Sent, Cited, Resulted, Folded, Fetched:
 		return true
 	case Child:
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Controlled, Rested, Resumed, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Controlled, Rested, Resumed, Unshown, Settled:
 	}
 	return false
 }
@@ -424,6 +426,10 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Rested](r)
 	case "resumed":
 		return decode[Resumed](r)
+	case "fetched":
+		return decode[Fetched](r)
+	case "unshown":
+		return decode[Unshown](r)
 	case "settled":
 		return decode[Settled](r)
 	}

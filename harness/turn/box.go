@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type box struct {
 	name  string
 	sb    sandbox.Sandbox
 	saved string // digest of the stored snapshot
+	// placed counts the attached files that were looked for in it.
+	placed int
 }
 
 // FilesBlob names the blob with a conversation's stored files of a sandbox kind.
@@ -103,8 +106,9 @@ func (b *boxes) close() error {
 	return b.swap(nil)
 }
 
-// opener returns what opens the step's sandbox, at its first use.
-func (b *boxes) opener(name string) func(context.Context) (sandbox.Sandbox, error) {
+// opener returns what opens the step's sandbox, at its first use, and puts the
+// attached files into it.
+func (b *boxes) opener(name string, files []record.Kept) func(context.Context) (sandbox.Sandbox, error) {
 	return func(ctx context.Context) (sandbox.Sandbox, error) {
 		if name == "" {
 			return nil, errors.New("this step has no sandbox")
@@ -115,7 +119,7 @@ func (b *boxes) opener(name string) func(context.Context) (sandbox.Sandbox, erro
 			return nil, context.Cause(ctx)
 		}
 		if now := b.now(); now != nil && now.name == name {
-			return now.sb, nil
+			return now.sb, b.place(ctx, now, files)
 		}
 		snap, err := b.log.Blob(ctx, b.id, b.blob(name))
 		if err != nil {
@@ -125,9 +129,45 @@ func (b *boxes) opener(name string) func(context.Context) (sandbox.Sandbox, erro
 		if err != nil {
 			return nil, fmt.Errorf("open sandbox %s: %w", name, err)
 		}
-		_ = b.swap(&box{name: name, sb: sb, saved: digest(snap)}) // the old one is of no use any more
-		return sb, nil
+		now := &box{name: name, sb: sb, saved: digest(snap)}
+		_ = b.swap(now) // the old one is of no use any more
+		return sb, b.place(ctx, now, files)
 	}
+}
+
+// place writes attached files that are not there. One for which there is no room
+// is left out: who reads it is told that there is none. The caller holds opening.
+func (b *boxes) place(ctx context.Context, in *box, files []record.Kept) error {
+	for ; in.placed < len(files); in.placed++ {
+		k := files[in.placed]
+		_, err := in.sb.Stat(ctx, k.Path)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("put files into sandbox %s: %w", in.name, err)
+		}
+		data, err := b.log.Blob(ctx, b.id, k.Blob)
+		if err == nil && data != nil {
+			err = in.sb.WriteFile(ctx, k.Path, data)
+		}
+		if err != nil && !errors.Is(err, sandbox.ErrLimit) {
+			return fmt.Errorf("put files into sandbox %s: %w", in.name, err)
+		}
+	}
+	return nil
+}
+
+// attached are the files that people attached, for the sandbox of the
+// conversation: a task with one of its own gets none.
+func (r *run) attached(b *boxes) []record.Kept {
+	if b.task != "" {
+		return nil
+	}
+	for r.task != nil {
+		r = r.task.up
+	}
+	return r.f.Files
 }
 
 // saveFiles puts the sandbox's files, if they changed, into the next commit.

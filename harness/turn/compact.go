@@ -81,6 +81,10 @@ func estimate(ms []model.Message) int {
 	bytes := 0
 	for _, msg := range ms {
 		for _, p := range msg.Parts {
+			if p.Kind == model.Image {
+				bytes += imageBytes
+				continue
+			}
 			bytes += len(p.Text) + len(p.Opaque) + len(p.Args) + len(p.BadArgs) + len(p.Name) + len(p.Data)
 		}
 	}
@@ -123,6 +127,7 @@ func (r *run) compact(ctx context.Context, n int, why string, m *harness.Manifes
 	if err := r.keeping(ctx, n, m, harness.Summarised{Messages: drop, Tokens: estimate(r.f.Messages[:drop]), Why: why}, &rec); err != nil {
 		return err
 	}
+	rec.Kept += r.dropped(r.f.Messages[:drop])
 	for _, part := range parts(r.f.Messages[:drop], max(most-min(mostSummary, c.Spec.MaxOut), most/2)) {
 		if err := r.summary(ctx, c, part, &rec); err != nil {
 			return err

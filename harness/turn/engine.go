@@ -23,7 +23,7 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// Options is what an engine works with. All but Values, Version and Limits must be set.
+// Options is what an engine works with. All but Values, Busy, Fetch, Version and Limits must be set.
 type Options struct {
 	Log       state.Log
 	Values    state.Values // of the same store; only for Limits.Day
@@ -34,6 +34,7 @@ type Options struct {
 	Talk      chat.Role                                                                  // least role that is answered
 	Busy      func(chat.Event) chat.Policy                                               // for an event that comes while a turn is open; nil: all join
 	Compose   func(t chat.Thread, markdown string) []string                              // texts of the posts, see channels.Sender
+	Fetch     func(context.Context, Wanted) (chat.Attachment, error)                     // gets a file; nil: none are. A model reads the error
 	Clock     func() time.Time
 	Logger    *slog.Logger
 	Version   string // of the code, for the log
@@ -226,6 +227,7 @@ type run struct {
 	roles   sync.Map      // of the authors of entries, by Seq
 	late    bool          // the turn has been worked on for too long
 	boxes   *boxes
+	seen    map[string][]byte // images, by name of their blobs
 	// manifest is that of the last step, nil before the first.
 	manifest *harness.Manifest
 	looked   *box        // whose guide was looked for

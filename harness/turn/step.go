@@ -50,6 +50,9 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 		r.log.Error("agent not usable", "err", "no agent "+r.conv.Agent)
 		return true, r.settle(ctx, record.Broken, record.NotRendered, lineSettings)
 	}
+	if err := r.fetch(ctx); err != nil {
+		return false, err
+	}
 	snap := r.snapshot(ctx)
 	m, err := harness.Render(agent, snap)
 	if err != nil {
@@ -159,7 +162,7 @@ func (r *run) rendering(n int, snap harness.Snapshot, m *harness.Manifest) (rec 
 // request puts together what the model gets.
 func (r *run) request(m *harness.Manifest, c model.Choice) model.Request {
 	return c.Spec.Fit(model.Request{
-		Model: c.Model, System: m.System(), Tools: r.f.Offered(), Messages: slices.Clip(r.f.Messages),
+		Model: c.Model, System: m.System(), Tools: r.f.Offered(), Messages: inView(slices.Clip(r.f.Messages)),
 		MaxTokens: c.Spec.MaxOut, Thinking: m.Thinking, CacheKey: r.name(), Written: r.written,
 	})
 }
@@ -190,7 +193,10 @@ func (r *run) askInRoom(ctx context.Context, n int, m *harness.Manifest, c model
 	resp, took, err := r.ask(ctx, n, c, request)
 	var me *model.Error
 	if !errors.As(err, &me) || me.Fault != model.Overflow {
-		return resp, took, err
+		if err != nil {
+			return r.withoutImages(ctx, n, c, request, err)
+		}
+		return resp, took, nil
 	}
 	_, keep := room(m, c.Spec)
 	switch done, cerr := r.tryCompact(ctx, n, "overflow", m, c, min(keep, r.tokens(m)/2)); {
@@ -241,6 +247,10 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, request func() mod
 
 // once makes one call, unless the provider is known to be down.
 func (r *run) once(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, error) {
+	req, err := r.fill(ctx, req)
+	if err != nil {
+		return model.Response{}, err
+	}
 	b := r.breaker(c.Provider.Name())
 	if wait, ok := b.Allow(); !ok {
 		return model.Response{}, &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Transient, Code: "circuit_open", RetryAfter: wait}

@@ -234,7 +234,7 @@ func (r *run) giveUp(err error) {
 func (r *run) scope(snap harness.Snapshot, m *harness.Manifest) *harness.Scope {
 	snap.State, snap.Versions = r.f.State, r.f.Versions // callbacks of the step may have written
 	boxes := r.boxesFor(m.Sandbox)
-	s := harness.NewScope(snap, boxes.opener(m.Sandbox))
+	s := harness.NewScope(snap, boxes.opener(m.Sandbox, r.attached(boxes)))
 	if boxes != r.boxes {
 		s.Share(r.task.by)
 	}

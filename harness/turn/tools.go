@@ -269,6 +269,9 @@ func (r *run) ended(n int, j *job) {
 	}
 	if j.call != nil {
 		d.Voices = j.call.Voices()
+		if j.end == record.Done {
+			d.Images = r.pictures(j.call.Images())
+		}
 	}
 	r.add(d)
 }

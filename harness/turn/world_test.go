@@ -353,7 +353,7 @@ func check(r model.Request) error {
 		}
 		for _, p := range m.Parts {
 			switch {
-			case (p.Kind == model.Result) != (m.Role == model.Results), p.Kind == model.Call && m.Role != model.Assistant:
+			case (p.Kind == model.Result) != (m.Role == model.Results) && p.Kind != model.Image, p.Kind == model.Call && m.Role != model.Assistant:
 				return fmt.Errorf("message %d of %s has a %s", i, m.Role, p.Kind)
 			case p.Kind == model.Call && (ids[p.CallID] || p.CallID == "" || !json.Valid(p.Args)):
 				return fmt.Errorf("call %q is there twice or malformed", p.CallID)

@@ -1,0 +1,166 @@
+package turn
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/heddlehq/heddle/chat"
+	"github.com/heddlehq/heddle/harness"
+	"github.com/heddlehq/heddle/harness/record"
+	"github.com/heddlehq/heddle/state"
+)
+
+// Bounds of what people attach.
+const (
+	mostFiles     = 10        // of one message
+	mostFile      = 10 << 20  // bytes of one file
+	mostOfMessage = 20 << 20  // bytes of all files of one message
+	mostOfAll     = 100 << 20 // bytes of all files of one conversation
+	mostKept      = 500       // files of one conversation
+	mostShown     = 16 << 10  // bytes of one text that the model sees at once
+	mostShownAll  = 48 << 10  // and of all texts of one message
+	fetchTime     = time.Minute
+)
+
+// A Wanted is a file that an event declared.
+type Wanted struct {
+	Thread chat.Thread
+	Author chat.Author // of the event
+	File   chat.File
+	Most   int64 // bytes
+}
+
+// fetch gets the files of what was heard since the last answer, and records what
+// became of them: a file that was recorded is never fetched again.
+func (r *run) fetch(ctx context.Context) error {
+	for r.task == nil && r.Fetch != nil && len(r.f.Declared) > 0 {
+		rec, err := r.fetchOf(ctx, r.f.Declared[0])
+		if err != nil {
+			return err
+		}
+		r.add(rec)
+		if err := r.commit(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetchOf gets the files of one event. It fails only when ctx ends.
+func (r *run) fetchOf(ctx context.Context, d record.Declared) (record.Fetched, error) {
+	rec := record.Fetched{Turn: r.f.Turn.ID, Event: d.Event, Author: d.Author, Role: d.Role}
+	limited, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	left, texts := int64(mostOfMessage), mostShownAll
+	for i, f := range d.Files {
+		g := record.Got{Name: f.Name, Media: f.MediaType, Bytes: f.Bytes}
+		if g.Name == "" {
+			g.Name = f.ID
+		}
+		if i == mostFiles {
+			g.Name, g.Media, g.Bytes = "", "", 0
+			g.Note = fmt.Sprintf("%d more files are not fetched: of one message %d are the most", len(d.Files)-i, mostFiles)
+			rec.Files = append(rec.Files, g)
+			break
+		}
+		data := r.get(limited, d, f, left, &g)
+		if ctx.Err() != nil {
+			return rec, context.Cause(ctx)
+		}
+		if data != nil {
+			left -= int64(len(data))
+			r.keepFile(data, rec.Files, &g)
+			show(data, &texts, &g)
+		}
+		r.log.Info("file fetched", "event", d.Event, "bytes", g.Bytes, "kept", g.Blob != "")
+		rec.Files = append(rec.Files, g)
+	}
+	return rec, nil
+}
+
+// get reads one file, or notes why not.
+func (r *run) get(ctx context.Context, d record.Declared, f chat.File, left int64, g *record.Got) []byte {
+	most := min(left, mostFile, mostOfAll-r.keptBytes())
+	switch {
+	case len(r.f.Files) >= mostKept || most <= 0 && left > 0:
+		g.Note = "not fetched: the files of this conversation have reached their limit"
+		return nil
+	case f.Bytes > mostFile:
+		g.Note = fmt.Sprintf("too large: %s, and %s is the most", harness.Size(f.Bytes), harness.Size(mostFile))
+		return nil
+	case most <= 0 || f.Bytes > most:
+		g.Note = fmt.Sprintf("not fetched: the files of one message may have %s together", harness.Size(mostOfMessage))
+		return nil
+	}
+	got, err := r.Fetch(ctx, Wanted{Thread: d.Thread, Author: d.Author, File: f, Most: most})
+	switch {
+	case ctx.Err() != nil:
+		g.Note = fmt.Sprintf("not fetched: that took more than %v", fetchTime)
+	case err != nil:
+		r.log.Warn("file not fetched", "event", d.Event, "err", err)
+		g.Note = "not fetched: " + strings.ToValidUTF8(err.Error(), "")
+	}
+	if err != nil || ctx.Err() != nil {
+		return nil
+	}
+	if got.Name != "" {
+		g.Name = got.Name
+	}
+	if got.MediaType != "" {
+		g.Media = got.MediaType
+	}
+	g.Bytes = int64(len(got.Data))
+	return got.Data
+}
+
+func (r *run) keptBytes() int64 {
+	n := 0
+	for _, k := range r.f.Files {
+		n += record.BlobBytes(k.Blob)
+	}
+	return int64(n)
+}
+
+// keepFile puts a file into the next commit; others of the same record come before it.
+func (r *run) keepFile(data []byte, others []record.Got, g *record.Got) {
+	g.Blob = record.FileBlob(len(data), digest(data))
+	r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: g.Blob, Data: data})
+	with := record.Fold{Files: slices.Clone(r.f.Files)}
+	for _, o := range others {
+		with.Files = append(with.Files, record.Kept{Path: o.Path, Blob: o.Blob})
+	}
+	g.Path = with.PathOf(g.Name, g.Blob)
+}
+
+// show says what the model sees of a file.
+func show(data []byte, texts *int, g *record.Got) {
+	switch i, err := harness.ImageOf(data); {
+	case err == nil:
+		g.Image, g.Media = true, i.Media
+	case harness.IsImage(data):
+		g.Note = err.Error()
+	case !isText(data):
+		g.Note = fmt.Sprintf("attached, not shown: %s that are neither text nor an image", harness.Size(g.Bytes))
+	default:
+		text := string(bytes.TrimPrefix(data, []byte("\uFEFF")))
+		if most := min(mostShown, *texts); len(text) > most {
+			text = text[:most]
+			for !utf8.ValidString(text) {
+				text = text[:len(text)-1]
+			}
+			g.Note = fmt.Sprintf("cut here: %d of %d bytes", len(text), len(data))
+		}
+		*texts -= len(text)
+		g.Text = text
+	}
+}
+
+// isText says whether data are text that can be shown.
+func isText(data []byte) bool {
+	return utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\r\f\v", r) || r == 0x7F })
+}
