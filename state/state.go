@@ -198,7 +198,8 @@ type Batch struct {
 	Wake    time.Time   // with Release: ready then, also without inbox
 }
 
-// A Blob is a named value beside the log: a cache or a snapshot, never history.
+// A Blob is a named value beside the log: a cache, a snapshot, or the bytes that a
+// record names.
 type Blob struct {
 	Name string
 	Data []byte

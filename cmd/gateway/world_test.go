@@ -44,6 +44,7 @@ type world struct {
 	player  *script.Player
 	heard   map[string]fakeslack.Delivery
 	words   map[string]fakeslack.Words
+	files   []fakeslack.File // of the next message
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when cmd has ended and been waited for
 	log     *gatewayLog
@@ -297,7 +298,7 @@ func cmdReply(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func (w *world) said(ts *testscript.TestScript, args []string) fakeslack.Words {
-	s := fakeslack.Words{User: "U0ANNA", Text: args[1]}
+	s := fakeslack.Words{User: "U0ANNA", Text: args[1], Files: w.attached()}
 	if len(args) > 2 {
 		s.User = args[2]
 	}

@@ -179,7 +179,7 @@ func TestReplayShowsDrift(t *testing.T) {
 			harness.UseSubagent(c, helper)
 			return "Help.\nBe brief."
 		}, 2, "manifest", "model:\n- fast\n+ strong"},
-		"sandbox": {second(func(c *harness.Context) { harness.UseSandbox(c, "memory") }), 8, "manifest", "sandbox:\n+ memory\ntool read:\n+ read: Reads a text file, with line numbers left out.\ntool write:"},
+		"sandbox": {second(func(c *harness.Context) { harness.UseSandbox(c, "memory") }), 8, "manifest", "sandbox:\n+ memory\ntool read:\n+ read: Reads a text file, with line numbers left out, or looks at an image.\ntool write:"},
 		"level":   {base(func(c *harness.Context) { harness.UseLevel(c, 1, "strong") }), 2, "manifest", "level:\n+ 1 (strong)"},
 		"a tool more": {
 			second(func(c *harness.Context) { harness.UseTool(c, act("dig", seen)) }), 8, "manifest",

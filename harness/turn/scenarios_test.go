@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
@@ -151,6 +152,24 @@ var scenarios = map[string]scenario{
 	}, "the end"), says: []string{"please"}},
 	"state":              {agent: tally, model: says(map[string]scripted.Step{"please": call("count", "count")}, "the end"), says: []string{"please", "please"}, check: counts("n")},
 	"tasks side by side": taskScenario,
+	"attached files": {
+		agent: with("look"), model: says(map[string]scripted.Step{"please": call("look")}, "the end"), says: []string{"please", "thanks"},
+		setup: func(w *world, r *runs) {
+			w.opts.Fetch = func(_ context.Context, f Wanted) (chat.Attachment, error) {
+				return chat.Attachment{Data: []byte("all of " + f.File.ID)}, r.work("fetch " + f.File.ID)
+			}
+			w.event(chat.Event{
+				ID: "E0", Thread: thread, Kind: chat.Message, Author: chat.Author{ID: "U1"}, Text: "please look at these",
+				Files: []chat.File{{ID: "F1", Name: "one"}, {ID: "F2", Name: "two"}},
+			}, true)
+		},
+		check: func(t testing.TB, w *world, f *record.Fold) {
+			got := of[record.Fetched](w.records())
+			if len(of[record.Said](w.records())) > 0 && (len(got) != 1 || len(got[0].Files) != 2 || got[0].Files[1].Text != "all of F2") {
+				t.Errorf("fetched: %+v", got)
+			}
+		},
+	},
 	"files": {agent: func(r *runs) harness.Agent {
 		return func(c *harness.Context) string { harness.UseSandbox(c, "memory"); return plain(counted(r, "look"))(c) }
 	}, model: says(map[string]scripted.Step{
