@@ -78,6 +78,8 @@ func images(r model.Request) []string {
 	for _, m := range r.Messages {
 		for _, p := range m.Parts {
 			switch {
+			case p.Kind == model.Image && r.Blind:
+				out = append(out, model.NoImages)
 			case p.Kind == model.Image:
 				out = append(out, fmt.Sprint(p.Media, " ", len(p.Data)))
 			case strings.HasPrefix(p.Text, "[an image was here"):

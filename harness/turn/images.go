@@ -49,9 +49,12 @@ func inView(ms []model.Message) []model.Message {
 	})
 }
 
-// fill puts in the bytes of the images of a request.
+// fill puts in the bytes of the images of a request, if its model is sent any.
 func (r *run) fill(ctx context.Context, q model.Request) (model.Request, error) {
 	var failed error
+	if q.Blind {
+		return q, nil
+	}
 	q.Messages = record.ReplaceImages(q.Messages, func(p model.Part) (model.Part, bool) {
 		data, ok := r.seen[p.Ref]
 		if !ok {
@@ -81,7 +84,7 @@ func hasImages(ms []model.Message) bool {
 // request that holds some: one that it cannot read must not end a conversation.
 func (r *run) withoutImages(ctx context.Context, n int, c model.Choice, request func() model.Request, refused error) (model.Response, time.Duration, error) {
 	var me *model.Error
-	if !errors.As(refused, &me) || me.Fault != model.Invalid || !hasImages(request().Messages) {
+	if q := request(); !errors.As(refused, &me) || me.Fault != model.Invalid || q.Blind || !hasImages(q.Messages) {
 		return model.Response{}, 0, refused
 	}
 	r.log.Warn("images refused", "turn", r.f.Turn.ID, "step", n, "err", me)
