@@ -265,6 +265,9 @@ const (
 type Reader interface {
 	// Conversations lists those updated before a time (zero: all), newest first, at most limit.
 	Conversations(ctx context.Context, before time.Time, limit int) ([]Conversation, error)
+	// Records reads the records after a Seq, in order, at most limit; none if the
+	// conversation is unknown. A log has no gaps, so any part of it can be read.
+	Records(ctx context.Context, id ID, after int64, limit int) ([]Record, error)
 	// Posts lists the conversation's posts in order, none if it is unknown.
 	Posts(ctx context.Context, id ID) ([]PostView, error)
 	// Event says what became of an event admitted in the last DedupeFor, by

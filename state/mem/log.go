@@ -273,11 +273,7 @@ func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View,
 	if c == nil {
 		return state.View{}, state.ErrNotFound
 	}
-	v := state.View{Conversation: c.view()}
-	for _, r := range c.records[min(max(after, 0), c.Seq):] {
-		r.Data = bytes.Clone(r.Data)
-		v.Records = append(v.Records, r)
-	}
+	v := state.View{Conversation: c.view(), Records: c.after(after, len(c.records))}
 	for _, e := range c.inbox {
 		if err := json.Unmarshal(e.event, &e.Event); err != nil {
 			return state.View{}, fmt.Errorf("load %s: %w", id, err)
@@ -285,6 +281,16 @@ func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View,
 		v.Inbox = append(v.Inbox, e.Entry)
 	}
 	return v, nil
+}
+
+// after reads records after a Seq.
+func (c *conversation) after(seq int64, limit int) (out []state.Record) {
+	rest := c.records[min(max(seq, 0), c.Seq):]
+	for _, r := range rest[:min(max(limit, 0), len(rest))] {
+		r.Data = bytes.Clone(r.Data)
+		out = append(out, r)
+	}
+	return out
 }
 
 // Blob reads a named value.

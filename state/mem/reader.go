@@ -27,6 +27,19 @@ func (s *Store) Conversations(ctx context.Context, before time.Time, limit int) 
 	return out[:min(limit, len(out))], nil
 }
 
+// Records reads a part of a log.
+func (s *Store) Records(ctx context.Context, id state.ID, after int64, limit int) ([]state.Record, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if c := s.byID[id]; c != nil {
+		return c.after(after, limit), nil
+	}
+	return nil, nil
+}
+
 // Posts lists the posts of a conversation.
 func (s *Store) Posts(ctx context.Context, id state.ID) ([]state.PostView, error) {
 	unlock, err := s.lock(ctx)

@@ -205,25 +205,29 @@ func (c *conn) load(h *head, after int64) (state.View, error) {
 		return state.View{}, state.ErrNotFound
 	}
 	v := state.View{Conversation: h.conversation()}
-	if h.seq > after {
-		v.Records = make([]state.Record, 0, h.seq-after)
-		err := c.query(`SELECT key, at, kind, data FROM records WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
-			v.Records = append(v.Records, state.Record{Seq: seqOf(r.int(0)), At: r.time(1), Kind: r.text(2), Data: r.bytes(3)})
-			return nil
-		}, key(h.n, after), key(h.n, h.seq))
-		if err != nil {
-			return v, err
-		}
+	var err error
+	if v.Records, err = c.records(h, after, h.seq); err != nil || h.arrived == h.taken {
+		return v, err
 	}
-	if h.arrived == h.taken {
-		return v, nil
-	}
-	err := c.query(`SELECT key, at, quiet, event FROM inbox WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
+	err = c.query(`SELECT key, at, quiet, event FROM inbox WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
 		e := state.Entry{Seq: seqOf(r.int(0)), At: r.time(1), Quiet: r.int(2) != 0}
 		v.Inbox = append(v.Inbox, e)
 		return json.Unmarshal(r.bytes(3), &v.Inbox[len(v.Inbox)-1].Event)
 	}, key(h.n, h.taken), lastKey(h.n))
 	return v, err
+}
+
+// records reads those after a Seq up to another.
+func (c *conn) records(h *head, after, to int64) ([]state.Record, error) {
+	if to <= after {
+		return nil, nil
+	}
+	out := make([]state.Record, 0, to-after)
+	err := c.query(`SELECT key, at, kind, data FROM records WHERE key > ? AND key <= ? ORDER BY key`, func(r row) error {
+		out = append(out, state.Record{Seq: seqOf(r.int(0)), At: r.time(1), Kind: r.text(2), Data: r.bytes(3)})
+		return nil
+	}, key(h.n, after), key(h.n, to))
+	return out, err
 }
 
 // Blob reads a named value.

@@ -56,6 +56,22 @@ func (s *Store) Conversations(ctx context.Context, before time.Time, limit int) 
 	return out, nil
 }
 
+// Records reads a part of a log.
+func (s *Store) Records(ctx context.Context, id state.ID, after int64, limit int) (out []state.Record, err error) {
+	after = max(after, 0)
+	err = s.read(ctx, func(c *conn) error {
+		h, err := c.head(headByID, string(id))
+		if h != nil && h.seq > after {
+			out, err = c.records(h, after, after+min(h.seq-after, int64(max(limit, 0))))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read records of %s: %w", id, err)
+	}
+	return out, nil
+}
+
 // Posts lists the posts of a conversation.
 func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, err error) {
 	err = s.read(ctx, func(c *conn) error {

@@ -207,13 +207,24 @@ func testCommit(t *testing.T, h Harness) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.same(fmt.Sprintf("records after %d", after), v.Records, records[min(max(after, 0), 3):])
+		rest := records[min(max(after, 0), 3):]
+		k.same(fmt.Sprintf("records after %d", after), v.Records, rest)
+		for limit := -1; limit < 5; limit++ {
+			got, err := k.Records(k.ctx, l.Conversation.ID, after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.same(fmt.Sprintf("%d records after %d", limit, after), got, rest[:min(max(limit, 0), len(rest))])
+		}
 	}
 	for name, want := range map[string][]byte{"fold": []byte("two"), "files": nil, "empty": {}, "never": nil} {
 		b, err := k.Blob(k.ctx, l.Conversation.ID, name)
 		if err != nil || string(b) != string(want) || (b == nil) != (want == nil) {
 			t.Errorf("blob %s is %#v, %v; want %#v", name, b, err, want)
 		}
+	}
+	if rs, err := k.Records(k.ctx, "nobody", 0, 9); rs != nil || err != nil {
+		t.Errorf("records of nobody are %v, %v; want none", rs, err)
 	}
 	if b, err := k.Blob(k.ctx, "nobody", "fold"); b != nil || err != nil {
 		t.Errorf("blob of nobody is %q, %v; want nothing", b, err)

@@ -271,6 +271,8 @@ func testCheck(t *testing.T, h Harness) {
 	k.fails("claim posts in a closed store", err, state.ErrClosed)
 	_, err = k.Find(k.ctx, thread(1))
 	k.fails("find in a closed store", err, state.ErrClosed)
+	_, err = k.Records(k.ctx, "nobody", 0, 1)
+	k.fails("records of a closed store", err, state.ErrClosed)
 	_, err = k.Fork(k.ctx, "nobody", 1, "assistant", thread(1))
 	k.fails("fork in a closed store", err, state.ErrClosed)
 	k.fails("put in a closed store", k.PutValues(k.ctx, "s", state.Value{Key: "k"}), state.ErrClosed)

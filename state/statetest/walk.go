@@ -268,6 +268,7 @@ func (w *walk) readOne() {
 	space, key := spaces[w.IntN(2)], fmt.Sprint("k", w.IntN(12))
 	read := []func(state.Store) (any, error){
 		func(s state.Store) (any, error) { return s.Load(w.ctx, id, after) },
+		func(s state.Store) (any, error) { return s.Records(w.ctx, id, after, limit) },
 		func(s state.Store) (any, error) { return s.Blob(w.ctx, id, "fold") },
 		func(s state.Store) (any, error) { return s.Posts(w.ctx, id) },
 		func(s state.Store) (any, error) { return s.Find(w.ctx, t) },
@@ -275,6 +276,6 @@ func (w *walk) readOne() {
 		func(s state.Store) (any, error) { return s.Conversations(w.ctx, before, limit) },
 		func(s state.Store) (any, error) { return s.Value(w.ctx, space, key) },
 		func(s state.Store) (any, error) { return s.ListValues(w.ctx, space, key, limit) },
-	}[w.IntN(8)]
+	}[w.IntN(9)]
 	w.both("read", read)
 }
