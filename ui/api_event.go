@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,27 +55,59 @@ func (a *API) event(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer giveBack()
 	}
-	var e following
-	news := tail{store: a.Store}
-	err = a.back(r.Context(), got.Conversation, noRecords, false, func(v state.View) (bool, error) {
-		e = following{id: id, view: eventView{Status: "waiting", Conversation: got.Conversation}}
-		news.read(v)
-		return e.follow(v)
-	})
+	e := following{id: id, view: eventView{Status: "waiting", Conversation: got.Conversation}}
+	news, err := a.past(r.Context(), &e)
 	for end := time.Now().Add(wait); err == nil; {
-		if !e.inbox && e.view.Status == "waiting" { // it has been taken and left no record of its own
+		if !e.inbox && e.view.Status == "waiting" && !news.behind { // it has been taken and left no record of its own
 			e.view.Status, e.view.Outcome = "settled", "noted"
 		}
-		if e.view.Status == "settled" || !time.Now().Before(end) || !pause(r.Context(), lookEvery) {
+		if e.view.Status == "settled" || !time.Now().Before(end) || !news.behind && !pause(r.Context(), lookEvery) {
 			return reply(w, http.StatusOK, e.view)
 		}
 		var v state.View
 		var changed bool
-		if v, changed, err = news.next(r.Context()); changed {
-			_, err = e.follow(v)
+		if v, changed, err = news.next(r.Context()); err == nil && changed {
+			err = e.follow(v, news.behind)
 		}
 	}
 	return err
+}
+
+// past follows an event through what has happened, from where it was taken, which
+// is mostly near the end, and returns what reads on.
+func (a *API) past(ctx context.Context, e *following) (news tail, err error) {
+	v, err := a.Store.Load(ctx, e.view.Conversation, noRecords)
+	if err != nil {
+		return news, err
+	}
+	c := v.Conversation
+	news = tail{store: a.Store, target: target{c.ID, c.Agent, c.Thread}, seq: c.Seq, inbox: c.Inbox}
+	if err := e.follow(v, false); err != nil || e.inbox {
+		return news, err
+	}
+	begin := c.Seq
+	for r, err := range a.back(ctx, c.ID, c.Seq+1) {
+		one := *e
+		if err == nil && r.Kind != "said" && r.Kind != "settled" {
+			err = one.record(r)
+		}
+		if err != nil {
+			return news, err
+		}
+		if one.view.Status != e.view.Status { // it was taken here
+			begin = r.Seq - 1
+			break
+		}
+	}
+	for r, err := range a.ahead(ctx, c.ID, begin, c.Seq) {
+		if err == nil {
+			err = e.record(r)
+		}
+		if err != nil {
+			return news, err
+		}
+	}
+	return news, nil
 }
 
 // following reads a log for one event.
@@ -84,15 +117,17 @@ type following struct {
 	view  eventView
 }
 
-// follow takes in what is new. It says whether the event has been found so far.
-func (f *following) follow(v state.View) (found bool, err error) {
+// follow takes in what is new; behind says that the inbox is not part of it.
+func (f *following) follow(v state.View, behind bool) error {
 	for _, r := range v.Records {
 		if err := f.record(r); err != nil {
-			return false, fmt.Errorf("event of %s: %w", f.view.Conversation, err)
+			return err
 		}
 	}
-	f.inbox = slices.ContainsFunc(v.Inbox, func(e state.Entry) bool { return e.Event.ID == f.id })
-	return f.inbox || f.view.Status != "waiting", nil
+	if !behind {
+		f.inbox = slices.ContainsFunc(v.Inbox, func(e state.Entry) bool { return e.Event.ID == f.id })
+	}
+	return nil
 }
 
 func (f *following) record(r state.Record) error {
@@ -106,7 +141,7 @@ func (f *following) record(r state.Record) error {
 	}
 	body, err := record.Decode(r)
 	if err != nil {
-		return err
+		return fmt.Errorf("event of %s: %w", f.view.Conversation, err)
 	}
 	v := &f.view
 	switch b := body.(type) {

@@ -3,10 +3,10 @@ package ui
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/state"
@@ -37,11 +37,11 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.Store.Load(r.Context(), t.id, 0)
+	from, err := a.conversation(r.Context(), t.id)
 	if err != nil {
-		return a.found(err)
+		return err
 	}
-	seq, err := forkAt(v.Records, b.Turn, b.Seq)
+	seq, worked, err := a.forkAt(r.Context(), from, b.Turn, b.Seq)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parent := record.Forked{From: t.id, Seq: seq, Thread: v.Conversation.Thread, NewerFiles: len(files) > 0 && worked(v.Records[seq:])}
+	parent := record.Forked{From: t.id, Seq: seq, Thread: from.Thread, NewerFiles: len(files) > 0 && worked}
 	own, err := record.Encode(parent)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 		c, err = a.Store.Find(r.Context(), to) // the original may have gone on since
 	}
 	if err == nil {
-		parent, err = a.parent(r.Context(), c.ID, t.id)
+		parent, err = a.parent(r.Context(), c.ID, t.id, seq)
 	}
 	switch {
 	case errors.Is(err, state.ErrExists):
@@ -75,23 +75,22 @@ func (a *API) fork(w http.ResponseWriter, r *http.Request) error {
 	}{viewOf(c), parent})
 }
 
-// worked says whether anything ran that may have changed files.
-func worked(records []state.Record) bool {
-	return slices.ContainsFunc(records, func(r state.Record) bool {
-		return r.Kind == "did" || r.Kind == "child" || r.Kind == "began"
-	})
-}
-
-// parent is where a fork of a conversation was made, which may have been before
-// this request. It fails with state.ErrExists if the conversation is none.
-func (a *API) parent(ctx context.Context, id, from state.ID) (record.Forked, error) {
-	v, err := a.Store.Load(ctx, id, 0)
+// parent is where a fork of a conversation was made: at a Seq, or elsewhere before
+// this request. It fails with state.ErrExists if the conversation is no fork of it.
+func (a *API) parent(ctx context.Context, id, from state.ID, seq int64) (record.Forked, error) {
+	for r, err := range a.ahead(ctx, id, seq, seq+1) {
+		if err != nil {
+			break // what is there is shorter
+		}
+		if b, err := record.Decode(r); err == nil {
+			if f, ok := b.(record.Forked); ok && f.From == from {
+				return f, nil
+			}
+		}
+	}
+	f, _, err := a.fold(ctx, id)
 	if err != nil {
 		return record.Forked{}, err
-	}
-	var f record.Fold
-	if err := f.Add(v.Records); err != nil {
-		return record.Forked{}, fmt.Errorf("fold %s: %w", id, err)
 	}
 	if f.Parent == nil || f.Parent.From != from {
 		return record.Forked{}, state.ErrExists
@@ -100,26 +99,56 @@ func (a *API) parent(ctx context.Context, id, from state.ID) (record.Forked, err
 }
 
 // forkAt finds the record to fork at: the one asked for, or the end of the turn
-// asked for, or of the last one that has ended. No turn may be open there.
-func forkAt(records []state.Record, turn string, seq int64) (int64, error) {
-	var f record.Fold
-	found, known := int64(0), turn == ""
-	for _, r := range records {
-		was := f.Turn
-		if err := f.Add([]state.Record{r}); err != nil {
-			return 0, fmt.Errorf("fold: %w", err)
+// asked for, or the last one that no turn was open at. No turn may be open there.
+// worked says whether anything ran after it that may have changed files. The log
+// is read from its end, as far back as need be.
+func (a *API) forkAt(ctx context.Context, c state.Conversation, turn string, seq int64) (at int64, worked bool, err error) {
+	if at = c.Seq; seq > 0 {
+		at = seq
+	}
+	if at > c.Seq {
+		return 0, false, fail(noSuchTurn, "the conversation has no such record")
+	}
+	known, opened, later := false, int64(0), false // later is worked, of what follows at
+	for r, err := range a.back(ctx, c.ID, c.Seq+1) {
+		if err != nil {
+			return 0, false, err
 		}
-		known = known || f.Turn != nil && f.Turn.ID == turn
-		ended := was != nil && f.Turn == nil
-		if f.Turn == nil && (turn == "" || ended && was.ID == turn) && (seq == 0 || r.Seq == seq) {
-			found = r.Seq
+		worked = worked || r.Kind == "did" || r.Kind == "child" || r.Kind == "began"
+		if r.Seq > at {
+			later = worked
+		}
+		settled := r.Kind == "settled"
+		if !settled && r.Kind != "heard" {
+			continue
+		}
+		var of struct{ Turn string }
+		if err := json.Unmarshal(r.Data, &of); err != nil {
+			return 0, false, fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+		switch {
+		case turn != "" && of.Turn == turn && settled:
+			return r.Seq, worked, nil
+		case turn != "":
+			known = known || of.Turn == turn
+		case r.Seq > at, of.Turn == "": // of another time, or heard outside a turn
+		case settled && opened > 0:
+			return opened - 1, worked, nil
+		case settled:
+			return at, later, nil
+		case seq > 0:
+			return 0, false, fail(turnOpen, "no turn has ended there")
+		default:
+			opened = r.Seq
 		}
 	}
 	switch {
-	case found > 0:
-		return found, nil
-	case !known || seq > int64(len(records)):
-		return 0, fail(noSuchTurn, "the conversation has no such turn or record")
+	case turn != "" && !known:
+		return 0, false, fail(noSuchTurn, "the conversation has no such turn")
+	case turn != "" || opened == 1 || at == 0:
+		return 0, false, fail(turnOpen, "no turn has ended there")
+	case opened > 1:
+		return opened - 1, worked, nil
 	}
-	return 0, fail(turnOpen, "no turn has ended there")
+	return at, later, nil
 }

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -91,17 +90,9 @@ func (a *API) head(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	stored, err := a.Store.Blob(r.Context(), t.id, record.FoldBlob)
+	f, v, err := a.fold(r.Context(), t.id)
 	if err != nil {
 		return err
-	}
-	f := record.Restore(stored, t.id)
-	v, err := a.Store.Load(r.Context(), t.id, f.Seq)
-	if err != nil {
-		return a.found(err)
-	}
-	if err := f.Add(v.Records); err != nil {
-		return fmt.Errorf("fold %s: %w", t.id, err)
 	}
 	type openTurn struct {
 		ID   string `json:"id"`
@@ -235,61 +226,41 @@ func (a *API) records(w http.ResponseWriter, r *http.Request) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	type page struct {
+	c, err := a.conversation(r.Context(), t.id)
+	if err != nil {
+		return err
+	}
+	out := struct {
 		Records []recordView `json:"records"`
 		Before  int64        `json:"before,omitempty"` // of the next page
 		Sum     *sum         `json:"sum,omitempty"`
+	}{Records: []recordView{}}
+	from := min(before, c.Seq+1)
+	if f.named {
+		out.Sum, from = &sum{}, c.Seq+1
 	}
-	var out page
-	err = a.back(r.Context(), t.id, before, f.named, func(v state.View) (bool, error) {
-		out = page{Records: []recordView{}}
-		if f.named {
-			out.Sum = &sum{}
-		}
-		for _, rec := range slices.Backward(v.Records) {
-			if !f.takes(rec) {
-				continue
-			}
-			if f.named {
-				out.Sum.add(rec)
-			}
-			switch {
-			case rec.Seq >= before:
-			case len(out.Records) < limit:
-				out.Records = append(out.Records, recordOf(rec))
-			default:
-				out.Before = out.Records[limit-1].Seq
-			}
-		}
-		return out.Before > 0, nil
-	})
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, out)
-}
-
-// back reads a conversation from somewhere before a Seq to its end, and again
-// from further back until take has found what it looks for, which is mostly
-// near the end, or has got all records; whole is all at once.
-func (a *API) back(ctx context.Context, id state.ID, before int64, whole bool, take func(state.View) (found bool, err error)) error {
-	c, err := a.conversation(ctx, id)
-	if err != nil {
-		return err
-	}
-	for n := int64(256); ; n *= 4 {
-		after := max(min(before, c.Seq+1)-n, 0)
-		if whole {
-			after = 0
-		}
-		v, err := a.Store.Load(ctx, id, after)
+	for rec, err := range a.back(r.Context(), t.id, from) {
 		if err != nil {
-			return a.found(err)
-		}
-		if found, err := take(v); found || err != nil || after == 0 {
 			return err
 		}
+		if !f.takes(rec) {
+			continue
+		}
+		if f.named {
+			out.Sum.add(rec)
+		}
+		switch {
+		case rec.Seq >= before:
+		case len(out.Records) < limit:
+			out.Records = append(out.Records, recordOf(rec))
+		default:
+			out.Before = out.Records[limit-1].Seq
+		}
+		if out.Before > 0 && !f.named {
+			break
+		}
 	}
+	return reply(w, http.StatusOK, out)
 }
 
 // data serves the newest value of each named part that the agent wrote for clients.
@@ -298,9 +269,9 @@ func (a *API) data(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.Store.Load(r.Context(), t.id, 0)
+	f, _, err := a.fold(r.Context(), t.id)
 	if err != nil {
-		return a.found(err)
+		return err
 	}
 	type part struct {
 		Seq   int64           `json:"seq"`
@@ -308,16 +279,18 @@ func (a *API) data(w http.ResponseWriter, r *http.Request) error {
 		Value json.RawMessage `json:"value"`
 	}
 	parts := map[string]part{}
-	for _, rec := range v.Records {
-		if rec.Kind != "data" {
-			continue
-		}
-		b, err := record.Decode(rec)
-		if err != nil {
-			return fmt.Errorf("data of %s: %w", t.id, err)
-		}
-		if d, ok := b.(record.Data); ok {
-			parts[d.Name] = part{rec.Seq, rec.At, d.Value}
+	for name, seq := range f.Data {
+		for rec, err := range a.ahead(r.Context(), t.id, seq-1, seq) {
+			if err != nil {
+				return err
+			}
+			b, err := record.Decode(rec)
+			if err != nil {
+				return fmt.Errorf("data of %s: %w", t.id, err)
+			}
+			if d, ok := b.(record.Data); ok {
+				parts[name] = part{rec.Seq, rec.At, d.Value}
+			}
 		}
 	}
 	return reply(w, http.StatusOK, map[string]any{"data": parts})

@@ -38,37 +38,36 @@ type tail struct {
 	target target
 	seq    int64 // of the last record read
 	inbox  int
-	looked bool
+	behind bool // there is more than the next call returns
 }
 
-// next reads the records since the last call and the inbox; it says false if
-// nothing has changed since. A conversation that does not exist has no news.
+// next reads records after the last call, and unless it is behind then the inbox
+// as well; it says false if nothing has changed since. A conversation that does
+// not exist has no news.
 func (t *tail) next(ctx context.Context) (v state.View, changed bool, err error) {
-	if t.looked {
-		c, err := t.store.Find(ctx, t.target.thread)
-		if errors.Is(err, state.ErrNotFound) || err == nil && c.Seq == t.seq && c.Inbox == t.inbox {
-			return v, false, nil
-		}
-		if err != nil {
-			return v, false, err
-		}
-	}
-	v, err = t.store.Load(ctx, t.target.id, t.seq)
-	t.looked = true
+	c, err := t.store.Find(ctx, t.target.thread)
 	if errors.Is(err, state.ErrNotFound) {
 		return v, false, nil
 	}
 	if err != nil {
 		return v, false, err
 	}
-	t.read(v)
-	return v, true, nil
-}
-
-// read notes that a view has been read.
-func (t *tail) read(v state.View) {
-	t.looked, t.seq, t.inbox = true, v.Conversation.Seq, v.Conversation.Inbox
-	t.target = target{v.Conversation.ID, v.Conversation.Agent, v.Conversation.Thread}
+	t.seq = min(t.seq, c.Seq)
+	if c.Seq == t.seq && c.Inbox == t.inbox {
+		t.behind = false
+		return v, false, nil
+	}
+	if t.behind = c.Seq-t.seq > mostPiece; t.behind {
+		v.Conversation = c
+		if v.Records, err = t.store.Records(ctx, c.ID, t.seq, mostPiece); err == nil && len(v.Records) > 0 {
+			t.seq = v.Records[len(v.Records)-1].Seq
+		}
+		return v, true, err
+	}
+	if v, err = t.store.Load(ctx, c.ID, t.seq); err == nil {
+		t.seq, t.inbox = v.Conversation.Seq, v.Conversation.Inbox
+	}
+	return v, true, err
 }
 
 // stream sends the records after a Seq as server-sent events, and then each
@@ -98,7 +97,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 	out := &events{answer: w.(*answer)}
 	out.begin()
 	news := tail{store: a.Store, target: t, seq: after}
-	for caughtUp := false; ; caughtUp = true {
+	for caughtUp := false; ; {
 		v, _, err := news.next(r.Context())
 		if err != nil {
 			return err // the client comes back with the Seq of the last record it got
@@ -108,13 +107,14 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) error {
 				out.send(rec)
 			}
 		}
-		if !caughtUp {
+		if !caughtUp && !news.behind {
 			out.caughtUp(news.seq)
+			caughtUp = true
 		}
 		if err := out.flush(); err != nil {
 			return nil // the client has gone or is too slow
 		}
-		if !pause(r.Context(), lookEvery) {
+		if !news.behind && !pause(r.Context(), lookEvery) {
 			return nil
 		}
 	}

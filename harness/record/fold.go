@@ -28,6 +28,7 @@ type Fold struct {
 	Warm     bool                       `json:"warm,omitempty"`     // the last answer used the provider's cache
 	Turn     *Turn                      `json:"turn,omitempty"`     // the one not settled
 	Turns    int                        `json:"turns"`              // settled ones
+	Data     map[string]int64           `json:"data,omitempty"`     // Seq of the newest value for programs, by name
 	Parent   *Forked                    `json:"parent,omitempty"`   // where the conversation was forked
 	Usage    model.Usage                `json:"usage"`
 	Cost     float64                    `json:"cost,omitempty"`
@@ -126,7 +127,9 @@ func (f *Fold) Apply(b Body) {
 		f.heard(b)
 	case Asked, Probed, Chunk, Torn:
 		f.underway(b)
-	case Data, Dispatched:
+	case Data:
+		f.Data = put(f.Data, b.Name, f.Seq, true)
+	case Dispatched:
 	case Forked:
 		f.forked(b)
 	case Passed, Controlled, Rested, Resumed:
@@ -429,7 +432,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 16
+const checkpointVersion = 17
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"
