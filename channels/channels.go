@@ -59,7 +59,8 @@ type Sender interface {
 	// channel's dialect, each within its limits. Pure; never returns an empty
 	// text, and nothing at all only for text without content.
 	Compose(markdown string) []string
-	// Send makes one request and returns the provider's id of the message.
+	// Send makes one request, or for files what they take, and returns the provider's
+	// id of the message. Files that the channel cannot send are Rejected.
 	// Every failure is a *SendError. It never sleeps or retries. A ref together
 	// with a Rejected error is a message that exists, but not as asked.
 	Send(ctx context.Context, p chat.Post) (ref string, err error)

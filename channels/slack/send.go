@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,9 @@ func (c *Channel) Limits() channels.Limits {
 // by Slack all the same, outside the thread: that is Rejected, together with the
 // ref of the stray message.
 func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error) {
+	if len(p.Files) > 0 {
+		return c.sendFiles(ctx, p)
+	}
 	opts := []slack.MsgOption{
 		slack.MsgOptionText(p.Text, false),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -84,6 +88,7 @@ type page struct {
 			EventType    string          `json:"event_type"`
 			EventPayload json.RawMessage `json:"event_payload"`
 		} `json:"metadata"`
+		Files []file `json:"files"`
 	} `json:"messages"`
 	Next struct {
 		Cursor string `json:"next_cursor"`
@@ -106,6 +111,9 @@ func (c *Channel) find(ctx context.Context, method string, p chat.Post, since ti
 		}
 		for _, m := range pg.Messages {
 			own := self.user == "" || m.User == self.user || m.BotID != "" && m.BotID == self.bot
+			if own && len(p.Files) > 0 && slices.ContainsFunc(m.Files, func(f file) bool { return strings.Contains(f.Name, mark(p.Key)) }) {
+				return m.TS, nil
+			}
 			if !own || m.Metadata.EventType != postType {
 				continue
 			}

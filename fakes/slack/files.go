@@ -182,7 +182,7 @@ func (w *Workspace) postFiles(r *room, args map[string]string, files []File) {
 		root = m.TS
 	}
 	w.posts = append(w.posts, Post{
-		Channel: r.ID, TS: m.TS, Asked: args["thread_ts"], Text: m.Text, At: w.opt.Clock(), Files: files,
+		Channel: r.ID, TS: m.TS, Asked: args["thread_ts"], Text: m.Text, Key: files[0].Name, At: w.opt.Clock(), Files: files,
 		Thread: chat.Thread{Channel: "slack", Account: w.opt.Team, Room: r.ID, Root: root},
 	})
 	close(w.changed)

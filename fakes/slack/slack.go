@@ -86,7 +86,7 @@ type Post struct {
 	Asked   string      // thread_ts of the call
 	Thread  chat.Thread // where it stands; Root differs from Asked if the thread was gone
 	Text    string      // as posted
-	Key     string      // "key" of the metadata's payload, if there is one
+	Key     string      // "key" of the metadata's payload, if there is one; of files the name of the first
 	Files   []File
 	At      time.Time
 }
