@@ -200,7 +200,7 @@ func converse(ctx context.Context, name string, every int, change func(*churn), 
 	e, err := engine.New(engine.Options{
 		Log: store, Agents: map[string]harness.Agent{"churn": agent}, Models: models, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Role:    func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Member, nil },
-		Compose: func(chat.Thread, string) []string { return nil },
+		Compose: func(chat.Thread, string, chat.Role) ([]string, bool) { return nil, false },
 	})
 	if err != nil {
 		return spending{}, err

@@ -129,7 +129,7 @@ func measureStep(ctx context.Context, agent harness.Agent) (float64, error) {
 	e, err := engine.New(engine.Options{
 		Log: store, Agents: map[string]harness.Agent{"look": agent}, Models: models, Clock: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Role:    func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Member, nil },
-		Compose: func(_ chat.Thread, text string) []string { return []string{text} },
+		Compose: func(_ chat.Thread, text string, _ chat.Role) ([]string, bool) { return []string{text}, false },
 	})
 	if err != nil {
 		return 0, err

@@ -56,9 +56,10 @@ type Sender interface {
 	Channel
 	Limits() Limits
 	// Compose turns Markdown into the texts of one or more posts in the
-	// channel's dialect, each within its limits. Pure; never returns an empty
-	// text, and nothing at all only for text without content.
-	Compose(markdown string) []string
+	// channel's dialect, each within its limits. Links in a text that an outsider
+	// may have steered, as its trust says, are shown and lead nowhere. Pure; never
+	// returns an empty text, and nothing at all only for text without content.
+	Compose(markdown string, trust chat.Role) []string
 	// Send makes one request, or for files what they take, and returns the provider's
 	// id of the message. Files that the channel cannot send are Rejected.
 	// Every failure is a *SendError. It never sleeps or retries. A ref together
@@ -70,6 +71,7 @@ type Sender interface {
 type Limits struct {
 	RoomEvery    time.Duration // time between two posts to a room that has refused one, 0 for none
 	AccountEvery time.Duration // time between two posts to an account two rooms of which have refused one, 0 for none
+	Files        bool          // posts may bring files
 	Handles      bool          // events carry handles, and posts that answer them are made with those
 	SettleAfter  time.Duration // how long after an attempt of unknown outcome a look (Finder) that finds nothing can be believed
 }

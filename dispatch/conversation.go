@@ -20,7 +20,7 @@ func (conversations) Name() string { return chat.ToConversation }
 func (conversations) Limits() channels.Limits { return channels.Limits{} }
 
 // Compose leaves the text as it is.
-func (conversations) Compose(markdown string) []string { return []string{markdown} }
+func (conversations) Compose(markdown string, _ chat.Role) []string { return []string{markdown} }
 
 // Send admits the event of a post.
 func (c conversations) Send(ctx context.Context, p chat.Post) (string, error) {

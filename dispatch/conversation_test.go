@@ -92,7 +92,7 @@ func TestDoubtfulDispatchIsMadeAgain(t *testing.T) {
 	if ref, err := c.Find(t.Context(), chat.Post{}, time.Time{}); ref != "" || err != nil {
 		t.Errorf("found %q, %v", ref, err)
 	}
-	if got := c.Compose("as it is"); len(got) != 1 || got[0] != "as it is" || c.Limits().SettleAfter != 0 {
+	if got := c.Compose("as it is", chat.Member); len(got) != 1 || got[0] != "as it is" || c.Limits().SettleAfter != 0 {
 		t.Errorf("composed %q", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestAgentsWakeEachOther(t *testing.T) {
 		e, err := turn.New(turn.Options{
 			Log: o.Store, Agents: map[string]harness.Agent{"a": agent}, Models: names,
 			Role:    func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Member, nil },
-			Compose: func(_ chat.Thread, markdown string) []string { return []string{markdown} }, Clock: time.Now, Logger: o.Logger,
+			Compose: func(_ chat.Thread, markdown string, _ chat.Role) ([]string, bool) { return []string{markdown}, false }, Clock: time.Now, Logger: o.Logger,
 		})
 		if err != nil {
 			t.Fatal(err)

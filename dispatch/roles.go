@@ -110,18 +110,19 @@ func (r *Roles) ask(ctx context.Context, ro channels.Roster, t chat.Thread, a ch
 	l.role, l.err, l.until = role, nil, r.clock().Add(roleFor)
 }
 
-// Compose turns Markdown into the texts of posts to the thread's channel.
-func Compose(cs []channels.Channel) func(chat.Thread, string) []string {
+// Compose turns Markdown of some trust into the texts of posts to the thread's
+// channel, and says whether they may bring files.
+func Compose(cs []channels.Channel) func(chat.Thread, string, chat.Role) ([]string, bool) {
 	by := map[string]channels.Sender{}
 	for _, c := range cs {
 		if s, ok := c.(channels.Sender); ok {
 			by[c.Name()] = s
 		}
 	}
-	return func(t chat.Thread, markdown string) []string {
+	return func(t chat.Thread, markdown string, trust chat.Role) ([]string, bool) {
 		if s := by[t.Channel]; s != nil {
-			return s.Compose(markdown)
+			return s.Compose(markdown, trust), s.Limits().Files
 		}
-		return nil
+		return nil, false
 	}
 }

@@ -205,11 +205,12 @@ func TestRolesAreBounded(t *testing.T) {
 
 func TestCompose(t *testing.T) {
 	t.Parallel()
-	compose := Compose([]channels.Channel{&roster{}, &fake{}})
-	if diff := cmp.Diff([]string{"composed x"}, compose(thread("r", "1"), "x")); diff != "" {
-		t.Error(diff)
+	compose := Compose([]channels.Channel{&roster{}, &fake{limits: channels.Limits{Files: true}}})
+	got, files := compose(thread("r", "1"), "x", chat.Member)
+	if diff := cmp.Diff([]string{"composed x"}, got); diff != "" || !files {
+		t.Errorf("files %t: %s", files, diff)
 	}
-	if got := compose(chat.Thread{Channel: "gone"}, "x"); got != nil {
+	if got, files := compose(chat.Thread{Channel: "gone"}, "x", chat.Member); got != nil || files {
 		t.Errorf("%q for a channel that is not there", got)
 	}
 }

@@ -200,8 +200,10 @@ func (f *fake) Receive(_ string, h http.Header, body []byte, now time.Time) (cha
 	return in, nil
 }
 
-func (f *fake) Limits() channels.Limits          { return f.limits }
-func (f *fake) Compose(markdown string) []string { return []string{"composed " + markdown} }
+func (f *fake) Limits() channels.Limits { return f.limits }
+func (f *fake) Compose(markdown string, _ chat.Role) []string {
+	return []string{"composed " + markdown}
+}
 
 func (f *fake) Send(ctx context.Context, p chat.Post) (string, error) {
 	f.called("send", p)
@@ -237,9 +239,12 @@ func (f *fake) made() []call {
 // blind is a fake that cannot look.
 type blind struct{ f *fake }
 
-func (b blind) Name() string                     { return b.f.Name() }
-func (b blind) Limits() channels.Limits          { return b.f.limits }
-func (b blind) Compose(markdown string) []string { return b.f.Compose(markdown) }
+func (b blind) Name() string            { return b.f.Name() }
+func (b blind) Limits() channels.Limits { return b.f.limits }
+func (b blind) Compose(markdown string, trust chat.Role) []string {
+	return b.f.Compose(markdown, trust)
+}
+
 func (b blind) Send(ctx context.Context, p chat.Post) (string, error) {
 	return b.f.Send(ctx, p)
 }

@@ -109,7 +109,7 @@ func talk(t *testing.T, w *world, steps ...scripted.Step) func(author, root, tex
 	}
 	engine, err := turn.New(turn.Options{
 		Log: w.store, Agents: map[string]harness.Agent{"a": agentOf(w.Memory)}, Models: names, Role: w.Role, Clock: time.Now,
-		Compose: func(_ chat.Thread, markdown string) []string { return []string{markdown} }, Logger: slog.New(slog.DiscardHandler),
+		Compose: func(_ chat.Thread, markdown string, _ chat.Role) ([]string, bool) { return []string{markdown}, false }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func newWorld(t *testing.T, agents ...harness.Agent) *world {
 		Log: w.store, Agents: map[string]harness.Agent{"assistant": agent, "other": agent}, Models: names,
 		Sandboxes: map[string]sandbox.Provider{}, Talk: chat.Member, Clock: time.Now, Logger: logger,
 		Role:    func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Admin, nil },
-		Compose: func(chat.Thread, string) []string { return nil },
+		Compose: func(chat.Thread, string, chat.Role) ([]string, bool) { return nil, false },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/chat"
 )
 
 // send posts to providers that answer in every way.
@@ -177,7 +178,7 @@ func (h Harness) compose(t *testing.T) {
 		"| a | b |\n|---|---|\n" + strings.Repeat("| cell | other |\n", 1000), "![a](https://x.test/a.png)", strings.Repeat("> ", 5000) + "x",
 		"[" + strings.Repeat("l", 9000) + "](https://x.test/" + strings.Repeat("p", 9000) + ")", "**" + strings.Repeat("b", 9000) + "**",
 	} {
-		parts := c.Compose(in)
+		parts := c.Compose(in, chat.Member)
 		if len(parts) == 0 {
 			t.Errorf("nothing of %.60q", in)
 		}
@@ -191,7 +192,7 @@ func (h Harness) compose(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"", " ", "\n\n"} {
-		if parts := c.Compose(in); len(parts) != 0 {
+		if parts := c.Compose(in, chat.Member); len(parts) != 0 {
 			t.Errorf("Compose(%q) = %q", in, parts)
 		}
 	}

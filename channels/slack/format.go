@@ -4,10 +4,13 @@ import (
 	"strings"
 
 	"github.com/heddlehq/heddle/channels/text"
+	"github.com/heddlehq/heddle/chat"
 )
 
 // Compose renders Markdown as Slack's mrkdwn, in texts that are shown whole.
-func (c *Channel) Compose(markdown string) []string { return text.Slack.Compose(markdown) }
+func (c *Channel) Compose(markdown string, trust chat.Role) []string {
+	return text.Slack.For(trust).Compose(markdown)
+}
 
 var unescape = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
 

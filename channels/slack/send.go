@@ -34,7 +34,7 @@ const (
 // wait at worst, while a pace without burst would delay every busy channel. A
 // workspace as a whole takes some hundred a minute.
 func (c *Channel) Limits() channels.Limits {
-	return channels.Limits{RoomEvery: time.Second, AccountEvery: 300 * time.Millisecond, SettleAfter: 5 * time.Second}
+	return channels.Limits{Files: true, RoomEvery: time.Second, AccountEvery: 300 * time.Millisecond, SettleAfter: 5 * time.Second}
 }
 
 // Send posts one message. A post to a thread whose first message is gone is made

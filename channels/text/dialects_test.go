@@ -13,6 +13,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
 	gtext "github.com/yuin/goldmark/text"
+
+	"github.com/heddlehq/heddle/chat"
 )
 
 func TestDialects(t *testing.T) {
@@ -74,7 +76,7 @@ func TestWary(t *testing.T) {
 		if name == "plain" { // has no marks that would keep an address in code from being a link
 			in = strings.TrimSuffix(in, "`https://evil.example`")
 		}
-		parts := d.Wary().Compose(in)
+		parts := d.For(chat.Outsider).Compose(in)
 		all := strings.Join(parts, "\n")
 		shown := strings.NewReplacer("`https://evil.example`", "", "\\", "").Replace(all)
 		if strings.Contains(shown, "://") || strings.Contains(strings.ToLower(shown), "www.") {
@@ -83,7 +85,7 @@ func TestWary(t *testing.T) {
 		if n := strings.Count(shown, "evil.example") + strings.Count(shown, "[.]evil"); n < 6 {
 			t.Errorf("%s: %q does not show all addresses (%d)", name, all, n)
 		}
-		if d := cmp.Diff([]string{"fine."}, d.Wary().Compose("fine.")); d != "" {
+		if d := cmp.Diff([]string{"fine."}, d.For(chat.Outsider).Compose("fine.")); d != "" {
 			t.Error(d)
 		}
 	}
@@ -125,7 +127,7 @@ func TestPartsRejoined(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 1500 {
 		in := randomText(rnd)
-		for name, d := range map[string]Dialect{"slack": Slack, "discord": Discord, "gfm": GFM, "plain": Plain, "wary": GFM.Wary()} {
+		for name, d := range map[string]Dialect{"slack": Slack, "discord": Discord, "gfm": GFM, "plain": Plain, "wary": GFM.For(chat.Outsider)} {
 			d.limit = 64 + rnd.IntN(400)
 			parts := d.Compose(in)
 			want := in

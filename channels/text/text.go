@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/heddlehq/heddle/chat"
 )
 
 // A Dialect is how one provider writes.
@@ -36,13 +38,13 @@ type Dialect struct {
 	nest        string // indents what is in a list, besides the width of its mark; "" where four spaces mean code
 	rule        string
 
-	wary bool // see Wary
+	wary bool // see For
 }
 
-// Wary is the dialect for a text that may say what a stranger wants: its links
-// are written so that they can be read and not followed.
-func (d Dialect) Wary() Dialect {
-	d.wary = true
+// For is the dialect for a text of some trust. What an outsider may have steered
+// has links that can be read and not followed.
+func (d Dialect) For(trust chat.Role) Dialect {
+	d.wary = trust < chat.Member
 	return d
 }
 

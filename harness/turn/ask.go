@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/heddlehq/heddle/chat"
@@ -21,7 +22,7 @@ func (r *run) root() *run {
 
 // asked records what a call waits for and posts its question, once. While the
 // thread has another question, the call waits for that to be over.
-func (r *run) asked(n int, j *job) *harness.Wait {
+func (r *run) asked(ctx context.Context, n int, j *job) *harness.Wait {
 	q := j.wait.Question
 	if q == nil {
 		r.begins(n, j)
@@ -41,10 +42,10 @@ func (r *run) asked(n int, j *job) *harness.Wait {
 			r.begins(n, j)
 			return &harness.Wait{}
 		}
-		for i, text := range r.posts(q.Text) {
+		for i, p := range r.posts(ctx, q.Text) {
 			// Numbers below maxPosts are those of the turn's answer.
 			key := state.PostKey(a.Turn, n, maxPosts*(r.f.Turn.Questions+1)+i)
-			r.say(root.f.Turn.Event, key, text)
+			r.say(root.f.Turn.Event, key, p)
 		}
 	}
 	r.add(a)

@@ -33,12 +33,13 @@ type Options struct {
 	Role      func(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) // now; with an error Outsider
 	Talk      chat.Role                                                                  // least role that is answered
 	Busy      func(chat.Event) chat.Policy                                               // for an event that comes while a turn is open; nil: all join
-	Compose   func(t chat.Thread, markdown string) []string                              // texts of the posts, see channels.Sender
-	Fetch     func(context.Context, Wanted) (chat.Attachment, error)                     // gets a file; nil: none are. A model reads the error
-	Clock     func() time.Time
-	Logger    *slog.Logger
-	Version   string // of the code, for the log
-	Limits    Limits
+	// Compose returns the texts of posts, see channels.Sender, and whether posts there may bring files.
+	Compose func(t chat.Thread, markdown string, trust chat.Role) (texts []string, files bool)
+	Fetch   func(context.Context, Wanted) (chat.Attachment, error) // gets a file; nil: none are. A model reads the error
+	Clock   func() time.Time
+	Logger  *slog.Logger
+	Version string // of the code, for the log
+	Limits  Limits
 }
 
 // Limits bound a turn. Zero fields get the default.

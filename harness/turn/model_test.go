@@ -10,10 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/record"
 	"github.com/heddlehq/heddle/model"
 	"github.com/heddlehq/heddle/model/scripted"
+	"github.com/heddlehq/heddle/state"
 )
 
 const secret = "sk-verysecret and {\"error\":{\"type\":\"x\"}}"
@@ -227,5 +229,65 @@ func TestAnswerInTooManyParts(t *testing.T) {
 		if s := of[record.Settled](w.records())[0]; s.Posts != maxPosts {
 			t.Errorf("%d parts: settled with %d posts", n, s.Posts)
 		}
+	}
+}
+
+// Where posts may bring files, an answer of many posts is its beginning and a
+// file with all of it.
+func TestLongAnswerBecomesAFile(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]int{fewPosts: fewPosts, fewPosts + 1: beginning, 500: beginning} {
+		var parts []string
+		for i := range n {
+			parts = append(parts, fmt.Sprintf("part %d", i))
+		}
+		answer := strings.Join(parts, "\n---\n")
+		w := newWorld(t, plain(), scripted.Say(answer))
+		inner := w.opts.Compose
+		w.opts.Compose = func(t chat.Thread, markdown string, trust chat.Role) ([]string, bool) {
+			texts, _ := inner(t, markdown, trust)
+			return texts, true
+		}
+		w.restart()
+		w.ask("U1", "hi")
+		ps, err := w.store.Posts(t.Context(), state.ConversationID("tested", thread))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []chat.Post
+		for _, p := range ps {
+			got = append(got, chat.Post{Text: p.Post.Text, Files: p.Post.Files})
+		}
+		var all []chat.Post
+		for _, p := range parts[:want] {
+			all = append(all, chat.Post{Text: p})
+		}
+		if want < n {
+			all = append(all, chat.Post{
+				Text:  "(this is the beginning; the whole answer is in the file)",
+				Files: []chat.Attachment{{Name: "answer.md", MediaType: "text/markdown", Data: []byte(answer)}},
+			})
+		}
+		if d := cmp.Diff(all, got); d != "" {
+			t.Errorf("%d parts: posts (-want +got):\n%s", n, d)
+		}
+	}
+}
+
+// What is posted is as trusted as the weakest whose text the model saw.
+func TestPostsAreComposedByTrust(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain(), scripted.Say("one"), scripted.Say("two"))
+	w.roles["U1"], w.roles["U2"] = chat.Maintainer, chat.Outsider
+	var got []chat.Role
+	w.opts.Compose = func(_ chat.Thread, markdown string, trust chat.Role) ([]string, bool) {
+		got = append(got, trust)
+		return []string{markdown}, false
+	}
+	w.restart()
+	w.ask("U1", "hi")
+	w.ask("U2", "ho")
+	if d := cmp.Diff([]chat.Role{chat.Maintainer, chat.Outsider}, got); d != "" {
+		t.Errorf("trust (-want +got):\n%s", d)
 	}
 }

@@ -33,22 +33,47 @@ func (r *run) answer(ctx context.Context, resp model.Response) error {
 // maxPosts bounds the posts of one answer, so that no answer floods its thread.
 const maxPosts = 20
 
-// posts are the texts of an answer's posts; the last says what was left out.
-func (r *run) posts(markdown string) []string {
+// An answer of more than fewPosts posts is its beginning, and a
+// file with all of it, where there can be files.
+const (
+	fewPosts  = 4
+	beginning = 2
+)
+
+// posts are the posts of an answer, as yet without keys and place. The last says
+// what was left out.
+func (r *run) posts(ctx context.Context, markdown string) []chat.Post {
 	if markdown == "" {
 		return nil
 	}
-	texts := r.Compose(r.conv.Thread, markdown)
-	if n := len(texts); n > maxPosts {
-		rest := fmt.Sprintf("(the answer was longer than %d messages; the last %d of its %d were left out)", maxPosts, n-maxPosts+1, n)
-		texts = append(texts[:maxPosts-1:maxPosts-1], r.Compose(r.conv.Thread, rest)...)
+	texts, files := r.Compose(r.conv.Thread, markdown, r.trust(ctx))
+	n, most, rest := len(texts), maxPosts, ""
+	var whole []chat.Attachment
+	switch {
+	case n > fewPosts && files && len(markdown) <= chat.MaxAttached:
+		most, rest = beginning+1, "(this is the beginning; the whole answer is in the file)"
+		whole = []chat.Attachment{{Name: "answer.md", MediaType: "text/markdown", Data: []byte(markdown)}}
+	case n > maxPosts:
+		rest = fmt.Sprintf("(the answer was longer than %d messages; the last %d of its %d were left out)", maxPosts, n-maxPosts+1, n)
 	}
-	return texts
+	if rest != "" {
+		more, _ := r.Compose(r.conv.Thread, rest, chat.Admin)
+		texts = append(texts[:most-1:most-1], more...)
+	}
+	out := make([]chat.Post, len(texts))
+	for i, t := range texts {
+		out[i].Text = t
+	}
+	if len(out) > 0 {
+		out[len(out)-1].Files = whole
+	}
+	return out
 }
 
-// say posts a text that answers an event.
-func (r *run) say(e chat.Event, key, text string) {
-	r.batch.Posts = append(r.batch.Posts, chat.Post{Key: key, Thread: r.conv.Thread, Text: text, ReplyTo: e.Ref})
+// say posts what answers an event.
+func (r *run) say(e chat.Event, key string, p chat.Post) {
+	p.Key, p.Thread, p.ReplyTo = key, r.conv.Thread, e.Ref
+	r.batch.Posts = append(r.batch.Posts, p)
 }
 
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
@@ -64,9 +89,9 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 		return err
 	}
 	t := *r.f.Turn
-	posts := r.posts(markdown)
-	for i, text := range posts {
-		r.say(t.Event, state.PostKey(t.ID, t.Step, i), text)
+	posts := r.posts(ctx, markdown)
+	for i, p := range posts {
+		r.say(t.Event, state.PostKey(t.ID, t.Step, i), p)
 	}
 	s := record.Settled{
 		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(posts),

@@ -107,9 +107,10 @@ func (r *run) tell(e state.Entry, line string) {
 	if e.Quiet {
 		return
 	}
-	for i, text := range r.Compose(r.conv.Thread, line) {
+	texts, _ := r.Compose(r.conv.Thread, line, chat.Admin)
+	for i, text := range texts {
 		key := state.PostKey(state.TurnID(r.conv.ID, e.Seq), 0, i)
-		r.say(e.Event, key, text)
+		r.say(e.Event, key, chat.Post{Text: text})
 	}
 }
 

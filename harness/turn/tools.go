@@ -118,7 +118,7 @@ func (r *run) work(ctx context.Context, n int, m *harness.Manifest, snap harness
 			continue // the turn ends
 		}
 		if j.wait != nil {
-			wait = sooner(wait, r.asked(n, j))
+			wait = sooner(wait, r.asked(ctx, n, j))
 			continue
 		}
 		if n := len(j.text); n > most {

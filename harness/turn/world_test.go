@@ -72,8 +72,10 @@ func worldOf(t testing.TB, agent harness.Agent, p *scripted.Provider) *world {
 		Agents: map[string]harness.Agent{"tested": agent}, Models: names,
 		Sandboxes: map[string]sandbox.Provider{"memory": w.boxes},
 		Role:      w.role, Talk: chat.Outsider, Clock: w.clock,
-		Compose: func(_ chat.Thread, markdown string) []string { return strings.Split(markdown, "\n---\n") },
-		Logger:  slog.New(slog.NewTextHandler(w.logged, nil)),
+		Compose: func(_ chat.Thread, markdown string, _ chat.Role) ([]string, bool) {
+			return strings.Split(markdown, "\n---\n"), false
+		},
+		Logger: slog.New(slog.NewTextHandler(w.logged, nil)),
 	}
 	w.restart()
 	return w
