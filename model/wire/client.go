@@ -22,7 +22,8 @@ func NewClient() *http.Client {
 			MaxIdleConns:        256,
 			MaxIdleConnsPerHost: 128,
 			IdleConnTimeout:     90 * time.Second,
-			DisableCompression:  true, // a compressed stream arrives in lumps
+			DisableCompression:  true,     // a compressed stream arrives in lumps
+			WriteBufferSize:     16 << 10, // most requests in one piece
 		},
 		CheckRedirect: noRedirect,
 	}

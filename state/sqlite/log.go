@@ -5,17 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/heddlehq/heddle/state"
 )
 
-// Claim leases the conversation that has been ready longest.
+// Claim leases the conversation that has been ready longest. Whoever might have
+// worked under a claim that was lost with the machine's power is gone with it.
 func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (state.Lease, error) {
 	if s.w.ready.none(s.w.now()) {
 		return state.Lease{}, state.ErrNone
 	}
-	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
+	return doLax(ctx, s.w, func(t *tx) (state.Lease, error) {
 		l, err := t.claim(owner, until(t.now, ttl))
 		if err != nil {
 			return state.Lease{}, fmt.Errorf("claim: %w", err)
@@ -59,7 +61,7 @@ func (s *Store) WaitReady(ctx context.Context) error { return s.w.ready.wait(ctx
 
 // Renew makes a lease last longer.
 func (s *Store) Renew(ctx context.Context, l state.Lease, ttl time.Duration) (state.Lease, error) {
-	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
+	return doLax(ctx, s.w, func(t *tx) (state.Lease, error) {
 		h, err := t.held(l)
 		if err != nil {
 			return state.Lease{}, fmt.Errorf("renew %s: %w", l.Conversation.ID, err)
@@ -92,13 +94,28 @@ func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 	})
 }
 
+// insertRecords are the statements that insert so many records at once.
+var insertRecords = func() (all [9]string) {
+	for n := range all {
+		all[n] = `INSERT INTO records (key, at, kind, data) VALUES ` + strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?), `, n), `, `)
+	}
+	return all
+}()
+
 // append adds records after a Seq.
 func (t *tx) append(n, seq int64, records []state.Record) error {
-	for i, r := range records {
-		_, err := t.exec(`INSERT INTO records (key, at, kind, data) VALUES (?, ?, ?, ?)`, key(n, seq+1+int64(i)), t.now, r.Kind, r.Data)
-		if err != nil {
+	args := make([]any, 0, 4*min(len(records), len(insertRecords)-1))
+	for len(records) > 0 {
+		some := records[:min(len(records), len(insertRecords)-1)]
+		args = args[:0]
+		for _, r := range some {
+			seq++
+			args = append(args, key(n, seq), t.now, r.Kind, r.Data)
+		}
+		if _, err := t.exec(insertRecords[len(some)], args...); err != nil {
 			return err
 		}
+		records = records[len(some):]
 	}
 	return nil
 }
@@ -175,7 +192,7 @@ var errLong = errors.New("too long for the writer")
 // anew after every commit.
 func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View, error) {
 	after = max(after, 0)
-	v, err := do(ctx, s.w, func(t *tx) (state.View, error) {
+	v, err := doLax(ctx, s.w, func(t *tx) (state.View, error) {
 		h, err := t.byID(id)
 		if h != nil && h.seq-after+h.arrived-h.taken > shortLoad {
 			err = errLong
