@@ -59,7 +59,7 @@ func partsOf(s *config.Settings) parts {
 		}
 	}
 	if len(p.channels) == 0 && len(p.tokens) == 0 && s.Refused() == before {
-		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
+		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN and SLACK_SIGNING_SECRET, STRIPE_WEBHOOK_SECRET, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
 	}
 	var providers []model.Provider
 	for _, setup := range providerSetups {
@@ -93,6 +93,7 @@ func (p *parts) odd(s *config.Settings) {
 	if p.talk <= chat.Member {
 		holders += len(p.access.Members)
 	}
+	p.unrouted(s)
 	if holders == 0 && p.talk > chat.Outsider {
 		s.Warn("access", "nobody is a "+p.talk.String()+", so nobody is answered")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddlehq/heddle/agents/assistant"
 	"github.com/heddlehq/heddle/channels/slack"
+	"github.com/heddlehq/heddle/channels/stripe"
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/dispatch"
@@ -64,7 +65,7 @@ type rungSettings struct {
 }
 
 type routeSettings struct {
-	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, or slack.*."`
+	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
 	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
@@ -116,6 +117,7 @@ type fileSettings struct {
 	skills  skillSettings
 	mcp     map[string]mcp.Settings
 	memory  memorySettings
+	stripe  stripe.Settings
 }
 
 // readFile decodes every section and fills in the defaults.
@@ -133,6 +135,7 @@ func readFile(s *config.Settings) fileSettings {
 	s.Section("mcp", &f.mcp)
 	f.memory = memorySettings{Embedder: "ngram"}
 	s.Section("memory", &f.memory)
+	s.Section(stripe.Name, &f.stripe)
 	return f
 }
 
@@ -329,7 +332,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 			s.Refuse(at+".on", "nothing", "one or more of "+strings.Join(topics, ", "))
 		}
 		for _, on := range r.On {
-			if !slices.Contains(topics, on) {
+			if !isTopic(topics, on) {
 				s.Refuse(at+".on", fmt.Sprintf("%q", on), "one of "+strings.Join(topics, ", "))
 			}
 		}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/slack"
+	"github.com/heddlehq/heddle/channels/stripe"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/mcp"
@@ -21,10 +24,13 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 	func(s *config.Settings, f *fileSettings) channels.Channel {
 		return some[channels.Channel](slack.Setup(s, f.slackAccess()))
 	},
+	func(s *config.Settings, f *fileSettings) channels.Channel {
+		return some[channels.Channel](stripe.Setup(s, f.stripe))
+	},
 }
 
 // topics are what routes may name.
-var topics = slack.Topics
+var topics = slices.Concat(slack.Topics, stripe.Topics)
 
 // providerSetups make the model providers that the settings enable.
 var providerSetups = []func(*config.Settings) []model.Provider{
@@ -51,6 +57,7 @@ var stores = map[string]storeKind{"mem": memStore, "sqlite": sqliteStore}
 var vars = []config.Group{
 	{Title: "Gateway", Vars: gatewayVars},
 	{Title: "Slack", Vars: slack.Vars},
+	{Title: "Stripe", Doc: "[stripe.md](stripe.md) is the guide.", Vars: stripe.Vars, Section: stripe.Name, Type: stripe.Settings{}},
 	{Title: "OpenAI and compatible servers", Vars: openai.Vars},
 	{Title: "Anthropic", Vars: anthropic.Vars},
 	{Title: "Gemini", Vars: gemini.Vars},

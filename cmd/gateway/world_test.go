@@ -50,6 +50,7 @@ type world struct {
 	log     *gatewayLog
 	front   string // address of the program
 	guarded *guarded
+	stripe  *stripeWorld
 	admin   string // and of its admin listener
 
 	mu     sync.Mutex
@@ -218,7 +219,7 @@ func (w *world) environ(ts *testscript.TestScript) (env []string) {
 	for _, k := range []string{
 		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
 		"SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
-		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
+		"STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_URL", "MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
 	} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
