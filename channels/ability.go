@@ -91,3 +91,9 @@ type Opener interface {
 	// Opened returns the thread of answers to p, which was made as ref.
 	Opened(p chat.Post, ref string) chat.Thread
 }
+
+// A Signer can sign as its provider does, because they share a secret.
+type Signer interface {
+	// Sign returns the headers that make a body a delivery to a route now.
+	Sign(route string, body []byte, now time.Time) http.Header
+}

@@ -65,6 +65,7 @@ var (
 	_ channels.Sender  = (*Channel)(nil)
 	_ channels.Finder  = (*Channel)(nil)
 	_ channels.Roster  = (*Channel)(nil)
+	_ channels.Signer  = (*Channel)(nil)
 	_ channels.Fetcher = (*Channel)(nil)
 )
 

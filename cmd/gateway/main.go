@@ -58,6 +58,7 @@ type cli struct {
 	Check         checkCmd         `cmd:"" help:"Explain the settings in force and say what is wrong with them."`
 	Demo          demoCmd          `cmd:"" help:"Show it all with a make-believe Slack; needs no key and no server."`
 	Ask           askCmd           `cmd:"" help:"Say something to an agent of the running gateway and print the answer."`
+	Replay        redeliverCmd     `cmd:"" help:"Deliver recorded deliveries to the running gateway, signed with the configured secret."`
 	Conversations conversationsCmd `cmd:"" help:"Look at conversations in the store, also beside a running gateway."`
 	Skills        skillsCmd        `cmd:"" help:"Look at skills and pin them."`
 	Memory        memoryCmd        `cmd:"" help:"Look at what is remembered, and embed it again."`

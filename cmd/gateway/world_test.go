@@ -207,6 +207,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	case at := <-w.log.ready:
 		w.front, w.admin = "http://"+at[0], "http://"+at[1]
 		ts.Setenv("ADMIN", w.admin)
+		ts.Setenv("FRONT", w.front)
 	case <-w.exited:
 		ts.Fatalf("the gateway ended: %s", w.log)
 	case <-ctx.Done():

@@ -1,0 +1,22 @@
+package slack
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Sign returns the headers that Slack would send with a body.
+func (c *Channel) Sign(_ string, body []byte, now time.Time) http.Header {
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	mac := hmac.New(sha256.New, c.secrets[0])
+	mac.Write([]byte("v0:" + stamp + ":"))
+	mac.Write(body)
+	return http.Header{
+		"X-Slack-Request-Timestamp": {stamp},
+		"X-Slack-Signature":         {"v0=" + hex.EncodeToString(mac.Sum(nil))},
+	}
+}
