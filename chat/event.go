@@ -66,6 +66,13 @@ const (
 	ConversationAccount = Reserved + "conversation"
 )
 
+// Bounds of the files of one event: of more, the rest is not fetched, and neither
+// is a larger one.
+const (
+	MaxFiles     = 10
+	MaxFileBytes = 10 << 20
+)
+
 // A File is declared by an event and not yet fetched.
 type File struct {
 	ID        string `json:"id"`

@@ -61,12 +61,21 @@ func (e *Error) later() bool {
 	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway
 }
 
-// A Message starts or continues a conversation. It has Text, Data or both.
+// A Message starts or continues a conversation. It has Text, Data or Files.
 type Message struct {
-	Text   string `json:"text,omitempty"`
-	Data   any    `json:"data,omitempty"`   // for the agent
-	Result any    `json:"result,omitempty"` // JSON Schema that the answer must fit
-	Key    string `json:"key,omitempty"`    // a message with a key is taken once, however often it is sent; made up if empty
+	Text   string       `json:"text,omitempty"`
+	Files  []Attachment `json:"files,omitempty"`  // at most 10, of 10 MiB together
+	Data   any          `json:"data,omitempty"`   // for the agent
+	Result any          `json:"result,omitempty"` // JSON Schema that the answer must fit
+	Key    string       `json:"key,omitempty"`    // a message with a key is taken once, however often it is sent; made up if empty
+}
+
+// An Attachment is a file that goes with a message. A model sees images and the beginning of texts;
+// the agent's sandbox has all of it.
+type Attachment struct {
+	Name      string `json:"name"`
+	MediaType string `json:"media_type,omitempty"`
+	Data      []byte `json:"data"`
 }
 
 // An Admission says that an event is on disk.

@@ -40,18 +40,22 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 		Data   json.RawMessage `json:"data"`
 		Result json.RawMessage `json:"result"`
 		Key    string          `json:"key"`
+		Files  []attached      `json:"files"`
 	}
 	t, err := a.target(r)
 	if err != nil {
 		return err
 	}
-	if err := read(w, r, &b); err != nil {
+	if err := readUpTo(w, r, maxMessage, &b); err != nil {
 		return err
+	}
+	if len(b.Text)+len(b.Data)+len(b.Result) > maxBody-1024 { // the rest is for names
+		return fail(tooLarge, "the message is too large without its files")
 	}
 	e := chat.Event{Kind: chat.Message, Topic: "message", Text: b.Text, Data: canonical(b.Data), Want: canonical(b.Result)}
 	switch {
-	case strings.TrimSpace(e.Text) == "" && e.Data == nil:
-		return fail(badRequest, "neither text nor data")
+	case strings.TrimSpace(e.Text) == "" && e.Data == nil && len(b.Files) == 0:
+		return fail(badRequest, "neither text nor data nor files")
 	case e.Want != nil && e.Want[0] != '{':
 		return fail(badRequest, "result is no JSON Schema: want an object")
 	}
@@ -67,6 +71,9 @@ func (a *API) send(w http.ResponseWriter, r *http.Request) error {
 			return fail(badRequest, "data is not what the agent begins with")
 		}
 		return fail(badRequest, "result is no JSON Schema that can be used")
+	}
+	if e.Files, err = a.attach(r.Context(), t.thread, b.Files); err != nil {
+		return err
 	}
 	return a.admit(w, r, t, e, b.Key)
 }

@@ -55,7 +55,7 @@ var codes = map[Code]struct {
 	keyUsed:              {http.StatusConflict, "Use a key for one message only."},
 	conversationExists:   {http.StatusConflict, "Choose another id for the fork."},
 	turnOpen:             {http.StatusConflict, "Wait until the turn is settled, or name an earlier one."},
-	tooLarge:             {http.StatusRequestEntityTooLarge, "A body has at most 1 MiB."},
+	tooLarge:             {http.StatusRequestEntityTooLarge, "A body has at most 1 MiB, with files 16 MiB."},
 	unsupportedMediaType: {http.StatusUnsupportedMediaType, "Send `Content-Type: application/json`, not compressed."},
 	tooManyWaits:         {http.StatusTooManyRequests, "Close streams that are not needed, or try again later."},
 	failed:               {http.StatusInternalServerError, "The log of the gateway says why."},
@@ -109,11 +109,13 @@ func reply(w http.ResponseWriter, status int, v any) error {
 const maxBody = 1 << 20
 
 // read decodes the body into v. No body is an empty object.
-func read(w http.ResponseWriter, r *http.Request, v any) error {
+func read(w http.ResponseWriter, r *http.Request, v any) error { return readUpTo(w, r, maxBody, v) }
+
+func readUpTo(w http.ResponseWriter, r *http.Request, most int64, v any) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return fail(unsupportedMediaType, "the body is compressed")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

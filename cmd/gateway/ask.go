@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,14 +22,15 @@ import (
 
 // An askCmd is one message over the API of a running gateway.
 type askCmd struct {
-	Message string `arg:"" help:"What to say; - reads it from standard input."`
-	Agent   string `help:"Who answers (default: the only agent of the settings)."`
-	ID      string `help:"Conversation to begin or go on with (default: a new one)."`
-	Key     string `help:"Name of this message: said again under it, it is not answered again."`
-	Data    string `help:"JSON that the agent gets with the message." placeholder:"JSON"`
-	Want    string `help:"JSON Schema that the answer must fit." placeholder:"SCHEMA"`
-	URL     string `help:"Admin listener of the gateway (default: where the settings put it)."`
-	JSON    bool   `help:"Everything about the outcome, as JSON."`
+	Message string   `arg:"" help:"What to say; - reads it from standard input."`
+	Agent   string   `help:"Who answers (default: the only agent of the settings)."`
+	ID      string   `help:"Conversation to begin or go on with (default: a new one)."`
+	Key     string   `help:"Name of this message: said again under it, it is not answered again."`
+	Data    string   `help:"JSON that the agent gets with the message." placeholder:"JSON"`
+	Want    string   `help:"JSON Schema that the answer must fit." placeholder:"SCHEMA"`
+	URL     string   `help:"Admin listener of the gateway (default: where the settings put it)."`
+	File    []string `help:"File that goes with the message; may be given several times." type:"existingfile"`
+	JSON    bool     `help:"Everything about the outcome, as JSON."`
 }
 
 // errNotAnswered is why ask fails though the gateway did its part.
@@ -86,6 +90,13 @@ func (c askCmd) message(e env) (m client.Message, err error) {
 			return m, fmt.Errorf("standard input: %w", err)
 		}
 		m.Text = string(text)
+	}
+	for _, name := range c.File {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return m, err
+		}
+		m.Files = append(m.Files, client.Attachment{Name: filepath.Base(name), MediaType: mime.TypeByExtension(filepath.Ext(name)), Data: data})
 	}
 	if c.Data != "" {
 		m.Data = json.RawMessage(c.Data)

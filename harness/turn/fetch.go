@@ -17,8 +17,6 @@ import (
 
 // Bounds of what people attach.
 const (
-	mostFiles     = 10        // of one message
-	mostFile      = 10 << 20  // bytes of one file
 	mostOfMessage = 20 << 20  // bytes of all files of one message
 	mostOfAll     = 100 << 20 // bytes of all files of one conversation
 	mostKept      = 500       // files of one conversation
@@ -62,9 +60,9 @@ func (r *run) fetchOf(ctx context.Context, d record.Declared) (record.Fetched, e
 		if g.Name == "" {
 			g.Name = f.ID
 		}
-		if i == mostFiles {
+		if i == chat.MaxFiles {
 			g.Name, g.Media, g.Bytes = "", "", 0
-			g.Note = fmt.Sprintf("%d more files are not fetched: of one message %d are the most", len(d.Files)-i, mostFiles)
+			g.Note = fmt.Sprintf("%d more files are not fetched: of one message %d are the most", len(d.Files)-i, chat.MaxFiles)
 			rec.Files = append(rec.Files, g)
 			break
 		}
@@ -85,13 +83,13 @@ func (r *run) fetchOf(ctx context.Context, d record.Declared) (record.Fetched, e
 
 // get reads one file, or notes why not.
 func (r *run) get(ctx context.Context, d record.Declared, f chat.File, left int64, g *record.Got) []byte {
-	most := min(left, mostFile, mostOfAll-r.keptBytes())
+	most := min(left, chat.MaxFileBytes, mostOfAll-r.keptBytes())
 	switch {
 	case len(r.f.Files) >= mostKept || most <= 0 && left > 0:
 		g.Note = "not fetched: the files of this conversation have reached their limit"
 		return nil
-	case f.Bytes > mostFile:
-		g.Note = fmt.Sprintf("too large: %s, and %s is the most", harness.Size(f.Bytes), harness.Size(mostFile))
+	case f.Bytes > chat.MaxFileBytes:
+		g.Note = fmt.Sprintf("too large: %s, and %s is the most", harness.Size(f.Bytes), harness.Size(chat.MaxFileBytes))
 		return nil
 	case most <= 0 || f.Bytes > most:
 		g.Note = fmt.Sprintf("not fetched: the files of one message may have %s together", harness.Size(mostOfMessage))

@@ -153,10 +153,10 @@ func TestAttachedFilesAreBounded(t *testing.T) {
 		kept     int
 		want     string
 	}{
-		{"too many", data(13, 1), many(13, 1), mostFiles, "3 more files are not fetched"},
-		{"too large", nil, many(1, mostFile+1), 0, "too large: 10 MB, and 10 MB is the most"},
-		{"larger than declared", data(1, mostFile+1), many(1, 1), 0, "not fetched: too large"},
-		{"too large together", data(3, mostFile), many(3, mostFile), 2, "the files of one message may have 20 MB together"},
+		{"too many", data(13, 1), many(13, 1), chat.MaxFiles, "3 more files are not fetched"},
+		{"too large", nil, many(1, chat.MaxFileBytes+1), 0, "too large: 10 MB, and 10 MB is the most"},
+		{"larger than declared", data(1, chat.MaxFileBytes+1), many(1, 1), 0, "not fetched: too large"},
+		{"too large together", data(3, chat.MaxFileBytes), many(3, chat.MaxFileBytes), 2, "the files of one message may have 20 MB together"},
 		{"texts too long together", data(5, mostShown), many(5, mostShown), 5, "cut here: 0 of 16384 bytes"},
 		{"an edit", data(1, 1), nil, 0, ""},
 	} {
@@ -186,7 +186,7 @@ func TestKeptFilesAreBounded(t *testing.T) {
 	w := newWorld(t, plain(), scripted.Say("1"), scripted.Say("2"), scripted.Say("3"), scripted.Say("4"), scripted.Say("5"), scripted.Say("6"))
 	w.wary.stable = false
 	for i := range 6 {
-		files := map[string][]byte{"A": bytes.Repeat([]byte{0, byte(i)}, mostFile/2), "B": bytes.Repeat([]byte{1, byte(i)}, mostFile/2)}
+		files := map[string][]byte{"A": bytes.Repeat([]byte{0, byte(i)}, chat.MaxFileBytes/2), "B": bytes.Repeat([]byte{1, byte(i)}, chat.MaxFileBytes/2)}
 		w.attach("look", chat.Message, files, chat.File{ID: "A", Name: "a"}, chat.File{ID: "B", Name: "b"})
 	}
 	f := w.present()
