@@ -15,8 +15,16 @@ import (
 
 // A Result is what a tool answered. All of it is the server's.
 type Result struct {
-	Text       string          // for the model; at most 64 KiB, images and sounds only named
+	Text       string          // for the model; at most 64 KiB, images, sounds and other bytes only named
 	Structured json.RawMessage // fits the tool's output schema; nil if there is none
+	Images     []Image         // in order, as they are named in Text
+}
+
+// An Image is one in the answer of a tool.
+type Image struct {
+	Media string // as the server says
+	Data  []byte
+	named string // what Text says of it
 }
 
 // A Tool is one that may be called, in the server's own words but for Mounted.
@@ -64,8 +72,19 @@ func (s *Server) runner(t *tool) func(context.Context, *harness.Call, json.RawMe
 			return "", fmt.Errorf("%w: %s", harness.ErrArgs, describe(err.Error(), maxDoc))
 		}
 		r, err := s.talk(ctx, call, t, args)
-		return r.Text, tell(err)
+		return show(call, r), tell(err)
 	}
+}
+
+// show puts the images of an answer into the call's result, as far as models can
+// be shown them, and returns the text with what it says of these set right.
+func show(call *harness.Call, r Result) string {
+	for _, i := range r.Images {
+		if call.Show(i.Data) == nil {
+			r.Text = strings.Replace(r.Text, i.named, strings.TrimSuffix(i.named, "not shown]")+"shown after the results]", 1)
+		}
+	}
+	return r.Text
 }
 
 // audit logs a call: who caused it, where, and whether it failed; what it was
@@ -121,7 +140,7 @@ func (s *Server) result(t *tool, res *sdk.CallToolResult, asked []Question) (Res
 		}
 		return Result{}, &ToolError{text}
 	}
-	r := Result{Text: text}
+	r := Result{Text: text, Images: images(res.Content)}
 	if err := r.structured(t, res.StructuredContent); err != nil {
 		return Result{}, err
 	}
@@ -192,6 +211,22 @@ func render(content []sdk.Content) string {
 		}
 	}
 	return clip(b.String(), maxResult)
+}
+
+// images are those among the parts of an answer.
+func images(content []sdk.Content) []Image {
+	var out []Image
+	for _, c := range content {
+		switch c := c.(type) {
+		case *sdk.ImageContent:
+			out = append(out, Image{c.MIMEType, c.Data, unshown("image", c.MIMEType, len(c.Data))})
+		case *sdk.EmbeddedResource:
+			if r := c.Resource; r != nil && r.Blob != nil && harness.IsImage(r.Blob) {
+				out = append(out, Image{r.MIMEType, r.Blob, renderResource(r)})
+			}
+		}
+	}
+	return out
 }
 
 func renderResource(c *sdk.ResourceContents) string {

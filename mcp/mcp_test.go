@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -64,7 +65,8 @@ func TestSameScenarioEverywhere(t *testing.T) {
 				{"add", `{"a":2,"b":40}`, `{"total":42}`, ""},
 				{"add", `{"a":"two"}`, "", "do not fit"},
 				{"fail", `{}`, "", "the disk is full"},
-				{"media", `{}`, "see this\n[image image/png, 1234 bytes, not shown]\n[sound audio/wav, 5 bytes, not shown]\n[resource demo://notes notes]\ninside", ""},
+				{"media", `{}`, "see this\n[image image/png, 1234 bytes, not shown]\n[sound audio/wav, 5 bytes, not shown]\n[resource demo://notes notes]\ninside\n" +
+					fmt.Sprintf("[image image/x-wrong, %d bytes, shown after the results]\n[resource demo://dot image/png, %[1]d bytes, shown after the results]", len(dot)), ""},
 				{"resources", `{}`, `{"uri":"demo://notes","name":"notes","doc":"Our notes.","media":"text/plain"}` + "\n" +
 					`{"uri":"demo://day/{day}","template":true,"name":"day"}` + "\n", ""},
 				{"resources", `{"uri":"demo://notes"}`, "remember the milk", ""},

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"log/slog"
 	"net/http"
@@ -69,6 +71,15 @@ func program(t *testing.T, role string) Settings {
 	return Settings{Command: exe, Args: []string{"-test.run=^$"}, Env: map[string]string{roleVariable: role}, NewTools: true, TrustHints: true}
 }
 
+// dot is an image of one pixel.
+var dot = func() []byte {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}()
+
 type sum struct {
 	A int `json:"a"`
 	B int `json:"b"`
@@ -110,6 +121,8 @@ func demo(name string) *sdk.Server {
 			&sdk.AudioContent{MIMEType: "audio/wav", Data: make([]byte, 5)},
 			&sdk.ResourceLink{URI: "demo://notes", Name: "notes"},
 			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "demo://x", Text: "inside"}},
+			&sdk.ImageContent{MIMEType: "image/x-wrong", Data: dot},
+			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "demo://dot", MIMEType: "image/png", Blob: dot}},
 		}}, nil
 	})
 	say("big", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
