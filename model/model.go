@@ -33,6 +33,10 @@ type Request struct {
 	CacheKey string
 	// Blind says that the model cannot look at images: NoImages is told instead.
 	Blind bool
+	// Image reads the bytes of an image by its Ref, the same ones whenever it is
+	// asked; none if they are gone. A codec asks for the images that it writes.
+	// It may be nil.
+	Image func(ref string) ([]byte, error)
 	// Written is what was written of the conversation before, nil if nothing is
 	// kept. One request at a time may have it.
 	Written *Written
@@ -113,9 +117,9 @@ type Part struct {
 	// made twice, nobody knows, so the harness does not run it.
 	Repeated bool `json:"repeated,omitempty"`
 	Failed   bool `json:"failed,omitempty"` // of a result
-	// Of an image: its media type, and its bytes or where they are kept. Who
-	// makes a request fills in the bytes, at most 3 MiB each; an image without
-	// them, or of a type a provider does not take, is told as missing.
+	// Of an image: its media type, and its bytes, at most 3 MiB, or where they
+	// are kept. An image without them, or of a type a provider does not take, is
+	// told as missing.
 	Media string `json:"media,omitempty"` // "image/png"
 	Data  []byte `json:"data,omitempty"`
 	Ref   string `json:"ref,omitempty"`

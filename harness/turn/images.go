@@ -49,28 +49,21 @@ func inView(ms []model.Message) []model.Message {
 	})
 }
 
-// fill puts in the bytes of the images of a request, if its model is sent any.
-func (r *run) fill(ctx context.Context, q model.Request) (model.Request, error) {
-	var failed error
-	if q.Blind {
-		return q, nil
+// image reads an image of the conversation.
+func (r *run) image(ctx context.Context, ref string) ([]byte, error) {
+	data, ok := r.seen[ref]
+	if ok {
+		return data, nil
 	}
-	q.Messages = record.ReplaceImages(q.Messages, func(p model.Part) (model.Part, bool) {
-		data, ok := r.seen[p.Ref]
-		if !ok {
-			var err error
-			if data, err = r.Log.Blob(ctx, r.conv.ID, p.Ref); err != nil {
-				failed = fmt.Errorf("read image: %w", err)
-			}
-			if r.seen == nil {
-				r.seen = map[string][]byte{}
-			}
-			r.seen[p.Ref] = data
-		}
-		p.Data = data
-		return p, true
-	})
-	return q, failed
+	data, err := r.Log.Blob(ctx, r.conv.ID, ref)
+	if err != nil {
+		return nil, fmt.Errorf("read image: %w", err)
+	}
+	if r.seen == nil {
+		r.seen = map[string][]byte{}
+	}
+	r.seen[ref] = data
+	return data, nil
 }
 
 // hasImages says whether messages hold images.

@@ -247,15 +247,19 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, request func() mod
 
 // once makes one call, unless the provider is known to be down.
 func (r *run) once(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, error) {
-	req, err := r.fill(ctx, req)
-	if err != nil {
-		return model.Response{}, err
+	var failed error
+	req.Image = func(ref string) (data []byte, err error) {
+		data, failed = r.image(ctx, ref)
+		return data, failed
 	}
 	b := r.breaker(c.Provider.Name())
 	if wait, ok := b.Allow(); !ok {
 		return model.Response{}, &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Transient, Code: "circuit_open", RetryAfter: wait}
 	}
 	resp, err := r.stream(ctx, n, c, req)
+	if failed != nil {
+		err = failed // and not the model's
+	}
 	b.Done(err)
 	return resp, err
 }

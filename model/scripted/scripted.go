@@ -143,6 +143,10 @@ func (p *Provider) Requests() []model.Request {
 
 // Stream implements model.Provider: it streams word by word.
 func (p *Provider) Stream(ctx context.Context, r model.Request, on func(model.Delta)) (model.Response, error) {
+	r, err := looked(r)
+	if err != nil {
+		return model.Response{}, p.failed(r, &model.Error{Fault: model.Invalid, Err: err}, false)
+	}
 	step := p.next(r)
 	out, err := step(ctx, r)
 	partial := false
@@ -167,10 +171,32 @@ func (p *Provider) Stream(ctx context.Context, r model.Request, on func(model.De
 	return out, nil
 }
 
+// looked is the request with the images in it, as codecs read them.
+func looked(r model.Request) (model.Request, error) {
+	r.Messages = slices.Clone(r.Messages)
+	if r.Blind || r.Image == nil {
+		return r, nil
+	}
+	for i, m := range r.Messages {
+		for k, p := range m.Parts {
+			if p.Kind != model.Image || len(p.Data) > 0 {
+				continue
+			}
+			data, err := r.Image(p.Ref)
+			if err != nil {
+				return r, err
+			}
+			r.Messages[i].Parts = slices.Clone(r.Messages[i].Parts)
+			r.Messages[i].Parts[k].Data = data
+		}
+	}
+	return r, nil
+}
+
 func (p *Provider) next(r model.Request) Step {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.Messages, r.Written = slices.Clone(r.Messages), nil
+	r.Messages, r.Written, r.Image = slices.Clone(r.Messages), nil, nil
 	p.requests = append(p.requests, r)
 	if p.always != nil {
 		return p.always

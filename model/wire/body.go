@@ -46,7 +46,8 @@ var errHead = errors.New("the head of a request does not end with a list")
 
 // Write makes the body of a request: the head, which ends with a list, with the
 // messages at the end of that. What r.Written holds is not written again; the bytes
-// are the same as if it were. It fails if the request holds what is no JSON.
+// are the same as if it were. It fails if the request holds what is no JSON, or an
+// image that cannot be read.
 func (f Form) Write(head any, r model.Request) (Body, error) {
 	first, err := Encode(head)
 	if err != nil {
@@ -160,8 +161,7 @@ func (w written) keep(in *model.Written) {
 // A printer writes messages.
 type printer struct {
 	*Form
-	in     []model.Message
-	blind  bool
+	teller
 	at     point
 	before int // bytes before out
 	out    []byte
@@ -169,7 +169,8 @@ type printer struct {
 }
 
 func newPrinter(f *Form, r model.Request, w written) *printer {
-	p := &printer{Form: f, in: r.Messages, blind: r.Blind, at: w.at(), out: w.data}
+	p := &printer{Form: f, at: w.at(), out: w.data}
+	p.teller = teller{in: r.Messages, from: f.From, blind: r.Blind, image: r.Image}
 	p.enc = json.NewEncoder(p)
 	p.enc.SetEscapeHTML(false)
 	return p
@@ -182,7 +183,11 @@ func (p *printer) Write(b []byte) (int, error) {
 }
 
 func (p *printer) message(i int) error {
-	for _, m := range tell(nil, p.in, i, p.From, p.blind) {
+	talk := p.tell(nil, i)
+	if p.err != nil {
+		return p.err
+	}
+	for _, m := range talk {
 		for _, v := range p.Items(m) {
 			p.begin(m.Role)
 			if err := p.enc.Encode(v); err != nil {

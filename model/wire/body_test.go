@@ -3,7 +3,9 @@ package wire_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,9 +30,12 @@ func forms(count *int) []wire.Form {
 	items := func(m model.Message) (out []any) {
 		for _, p := range m.Parts {
 			*count++
-			if p.Kind == model.Reasoning {
+			switch p.Kind {
+			case model.Reasoning:
 				out = append(out, p.Opaque)
-			} else {
+			case model.Image:
+				out = append(out, &said{fmt.Sprint(p.Media, " ", len(p.Data))})
+			default:
 				out = append(out, &said{p.CallID + p.Text})
 			}
 		}
@@ -171,6 +176,23 @@ func TestWriteOnlyWhatIsNew(t *testing.T) {
 	}
 	if kept.Bytes < 200*len(`{"text":"q"}`) || kept.Bytes > 200*400 {
 		t.Errorf("%d bytes are said to be kept", kept.Bytes)
+	}
+	// An image is read when it is written, and what cannot be read is not kept.
+	reads, broken := 0, errors.New("broken")
+	r := model.Request{Written: &kept, Image: func(ref string) ([]byte, error) {
+		if reads++; reads == 1 {
+			return nil, broken
+		}
+		return []byte(ref), nil
+	}}
+	r.Messages = append(talk, model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Image, Media: "image/png", Ref: "x"}}})
+	if _, err := f.Write(headed{Talk: []any{}}, r); !errors.Is(err, broken) {
+		t.Errorf("an image that cannot be read: %v", err)
+	}
+	for range 3 {
+		if b, err := f.Write(headed{Talk: []any{}}, r); err != nil || reads != 2 || !strings.Contains(joined(b), "image/png 1") {
+			t.Errorf("%d reads, %v, %s", reads, err, b[1][len(b[1])-40:])
+		}
 	}
 	big := model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: string(bytes.Repeat([]byte("x"), 5<<20))}}}
 	if _, err := f.Write(headed{Talk: []any{}}, model.Request{Messages: append(talk, big), Written: &kept}); err != nil || kept != (model.Written{}) {

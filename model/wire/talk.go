@@ -34,24 +34,35 @@ const media = " image/png image/jpeg image/webp "
 // been answered.
 func Talk(in []model.Message, from string, blind bool) []model.Message {
 	out := make([]model.Message, 0, len(in))
+	t := teller{in: in, from: from, blind: blind}
 	for i := range in {
-		out = tell(out, in, i, from, blind)
+		out = t.tell(out, i)
 	}
 	return out
 }
 
+// A teller makes the messages of a talk.
+type teller struct {
+	in    []model.Message
+	from  string
+	blind bool
+	image func(ref string) ([]byte, error) // may be nil
+	err   error                            // of reading an image
+}
+
 // tell appends what becomes of message i.
-func tell(out, in []model.Message, i int, from string, blind bool) []model.Message {
+func (t *teller) tell(out []model.Message, i int) []model.Message {
+	in := t.in
 	add := func(role model.Role, parts []model.Part) {
 		if len(parts) > 0 {
 			out = append(out, model.Message{Role: role, Parts: parts})
 		}
 	}
 	if in[i].Role != model.Assistant {
-		add(model.User, shown(in[i].Parts, blind))
+		add(model.User, t.shown(in[i].Parts))
 		return out
 	}
-	said := answered(in[i].Parts, from)
+	said := answered(in[i].Parts, t.from)
 	add(model.Assistant, said)
 	var closing []model.Part
 	for k := range said {
@@ -106,7 +117,7 @@ func settled(in []model.Message, from int) int {
 }
 
 // shown are the texts and images of a message.
-func shown(parts []model.Part, blind bool) []model.Part {
+func (t *teller) shown(parts []model.Part) []model.Part {
 	if len(parts) == 1 && parts[0].Kind == model.Text && !blank(parts[0].Text) {
 		return parts
 	}
@@ -115,15 +126,26 @@ func shown(parts []model.Part, blind bool) []model.Part {
 		switch p := &parts[i]; {
 		case p.Kind == model.Text && !blank(p.Text):
 			out = append(out, *p)
-		case p.Kind == model.Image && blind:
-			out = append(out, model.Part{Kind: model.Text, Text: model.NoImages})
-		case p.Kind == model.Image && len(p.Data) > 0 && strings.Contains(media, " "+p.Media+" "):
-			out = append(out, *p)
 		case p.Kind == model.Image:
-			out = append(out, model.Part{Kind: model.Text, Text: noImage})
+			out = append(out, t.look(*p))
 		}
 	}
 	return out
+}
+
+// look is an image with its bytes, or what is told in its place.
+func (t *teller) look(p model.Part) model.Part {
+	if t.blind {
+		return model.Part{Kind: model.Text, Text: model.NoImages}
+	}
+	known := strings.Contains(media, " "+p.Media+" ")
+	if known && len(p.Data) == 0 && p.Ref != "" && t.image != nil && t.err == nil {
+		p.Data, t.err = t.image(p.Ref)
+	}
+	if !known || len(p.Data) == 0 {
+		return model.Part{Kind: model.Text, Text: noImage}
+	}
+	return p
 }
 
 // answered are the parts of an answer that may go to the model from.
