@@ -12,6 +12,7 @@ import (
 	"github.com/heddlehq/heddle/agents/assistant"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/channels/stripe"
+	"github.com/heddlehq/heddle/channels/webhook"
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/dispatch"
@@ -65,7 +66,7 @@ type rungSettings struct {
 }
 
 type routeSettings struct {
-	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*."`
+	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
 	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
@@ -106,18 +107,19 @@ type figures struct {
 
 // fileSettings are the sections of the settings file.
 type fileSettings struct {
-	models  map[string]string
-	after   map[string][]string
-	figures map[string]figures
-	agents  map[string]agentSettings
-	code    map[string]harness.Agent // agents in Go
-	routes  []routeSettings
-	access  accessSettings
-	budgets budgetSettings
-	skills  skillSettings
-	mcp     map[string]mcp.Settings
-	memory  memorySettings
-	stripe  stripe.Settings
+	models   map[string]string
+	after    map[string][]string
+	figures  map[string]figures
+	agents   map[string]agentSettings
+	code     map[string]harness.Agent // agents in Go
+	routes   []routeSettings
+	access   accessSettings
+	budgets  budgetSettings
+	skills   skillSettings
+	mcp      map[string]mcp.Settings
+	memory   memorySettings
+	stripe   stripe.Settings
+	webhooks map[string]webhook.Settings
 }
 
 // readFile decodes every section and fills in the defaults.
@@ -136,6 +138,7 @@ func readFile(s *config.Settings) fileSettings {
 	f.memory = memorySettings{Embedder: "ngram"}
 	s.Section("memory", &f.memory)
 	s.Section(stripe.Name, &f.stripe)
+	s.Section(webhook.Section, &f.webhooks)
 	return f
 }
 
@@ -322,6 +325,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 		}
 		return []dispatch.Route{{On: []string{"slack.mention", "slack.dm", "slack.thread"}, Agent: names[0]}}
 	}
+	topics := slices.Concat(topics, webhook.Topics(f.webhooks))
 	var out []dispatch.Route
 	for i, r := range f.routes {
 		at := fmt.Sprintf("routes[%d]", i)

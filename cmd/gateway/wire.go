@@ -6,6 +6,7 @@ import (
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/channels/stripe"
+	"github.com/heddlehq/heddle/channels/webhook"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/mcp"
@@ -27,9 +28,12 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 	func(s *config.Settings, f *fileSettings) channels.Channel {
 		return some[channels.Channel](stripe.Setup(s, f.stripe))
 	},
+	func(s *config.Settings, f *fileSettings) channels.Channel {
+		return some[channels.Channel](webhook.Setup(s, f.webhooks))
+	},
 }
 
-// topics are what routes may name.
+// topics are what routes may name, beside the sources of webhooks.
 var topics = slices.Concat(slack.Topics, stripe.Topics)
 
 // providerSetups make the model providers that the settings enable.
@@ -58,6 +62,7 @@ var vars = []config.Group{
 	{Title: "Gateway", Vars: gatewayVars},
 	{Title: "Slack", Vars: slack.Vars},
 	{Title: "Stripe", Doc: "[stripe.md](stripe.md) is the guide.", Vars: stripe.Vars, Section: stripe.Name, Type: stripe.Settings{}},
+	{Title: "Webhooks", Doc: "Sources of signed JSON, by a name of your own. [webhooks.md](webhooks.md) is the guide.", Section: webhook.Section, Type: map[string]webhook.Settings{}},
 	{Title: "OpenAI and compatible servers", Vars: openai.Vars},
 	{Title: "Anthropic", Vars: anthropic.Vars},
 	{Title: "Gemini", Vars: gemini.Vars},
