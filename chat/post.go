@@ -9,6 +9,8 @@ type Post struct {
 	Files  []Attachment `json:"files,omitempty"` // shown below the text, in order; at most MaxAttached bytes together
 
 	ReplyTo string `json:"reply_to,omitempty"` // Ref of the event that it answers, "" if none
+	Open    bool   `json:"open,omitempty"`     // in the thread that its conversation has opened at Thread or, if there is none yet, by opening one there
+	After   string `json:"after,omitempty"`    // Key of the part before it of the same text, "" if none: it dies with that
 	Handle  Handle `json:"-"`                  // of that event, while it lasts; zero if there is none
 }
 

@@ -500,7 +500,7 @@ func TestFlush(t *testing.T) {
 					t.Errorf("%s: %s", room, diff)
 				}
 			}
-			if diff := cmp.Diff([]state.PostState{state.Due, state.Due}, states(w.posts(thread("limited", "1")))); diff != "" {
+			if diff := cmp.Diff([]state.PostState{state.Pending, state.Pending}, states(w.posts(thread("limited", "1")))); diff != "" {
 				t.Error(diff)
 			}
 		}, withEngine(func(ctx, soft context.Context, l state.Lease) error {

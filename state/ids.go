@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/heddlehq/heddle/chat"
 )
@@ -35,4 +36,14 @@ func TurnID(c ID, firstTaken int64) string {
 // from a loop counter, so every attempt computes the same key.
 func PostKey(turn string, step, n int) string {
 	return fmt.Sprintf("%s/%d/%d", turn, step, n)
+}
+
+// HeldUntil is when a turn may begin for an event that is held since now, the
+// first of whose author was held at a time.
+func HeldUntil(now, first time.Time, hold time.Duration) time.Time {
+	until, most := now.Add(hold), first.Add(5*hold)
+	if most.Before(until) {
+		return most
+	}
+	return until
 }

@@ -57,10 +57,20 @@ type Inbox interface {
 
 // Admit asks for one event to be stored.
 type Admit struct {
-	Event   chat.Event
-	Agent   string // who answers; fixes the agent of a conversation that this event creates. Needed unless Ignored or Follow
-	Follow  bool   // only if the thread has a conversation already; otherwise ignored as "not followed"
-	Quiet   bool   // is read with the next event, but starts no turn by itself
+	Event  chat.Event
+	Agent  string // who answers; fixes the agent of a conversation that this event creates. Needed unless Ignored or Follow
+	Follow bool   // only if the thread has a conversation already that follows it; otherwise ignored as "not followed"
+	Quiet  bool   // is read with the next event, but starts no turn by itself
+	// With Follow. A conversation that has left does not follow its threads until
+	// something is admitted to it that is neither Follow nor Quiet.
+	Since time.Time // only if the conversation was updated since then; zero: however long ago
+	Left  bool      // also if the conversation has left, and whatever Since says
+	Leave bool      // the conversation leaves with this event
+	// Hold is how long the author may take to say more: no turn begins for the
+	// event before they have been silent for so long, or for five times so long
+	// after the first that was held. Other events of the conversation are not
+	// held back, and one that creates it is not held.
+	Hold    time.Duration
 	Ignored string // reason why no conversation gets it; "" to admit
 }
 
@@ -193,6 +203,7 @@ type Batch struct {
 	Posts   []chat.Post // appended to the outbox in order; one whose Key the conversation has used is ignored
 	Blobs   []Blob      // named values of the conversation, replaced; nil Data deletes
 	Counts  []Count     // added to values of the store; it is an error if one is no number
+	Leave   bool        // the conversation leaves, see Admit; not if the inbox holds something that is not Quiet
 	Release bool        // give the lease back in the same commit
 	Pause   time.Time   // with Release: not ready before
 	Wake    time.Time   // with Release: ready then, also without inbox
@@ -210,13 +221,22 @@ type Outbox interface {
 	// ClaimPosts leases up to n posts that are due, at most one per thread and
 	// that the oldest unsettled one of its thread, longest due first: a post is
 	// due when it is queued, at Outcome.Due, and when its claim runs out. No
-	// posts is no error.
+	// posts is no error. Posts of one conversation that are to open a thread at
+	// one place are of one thread as well, and those of others are not; once it
+	// has opened one there, their Thread is that and their Open is false.
 	ClaimPosts(ctx context.Context, owner string, n int, ttl time.Duration) ([]Effect, error)
 	// WaitDue is to ClaimPosts what WaitReady is to Claim.
 	WaitDue(ctx context.Context) error
 	// SettlePost records what became of a claimed post. It fails with
-	// ErrLeaseLost, changing nothing, if the claim has been taken over.
+	// ErrLeaseLost, changing nothing, if the claim has been taken over. Parts
+	// after a post that is dead are dead as well, see chat.Post.After.
 	SettlePost(ctx context.Context, e Effect, o Outcome) error
+	// RetryPost queues a dead post again, behind all others and in doubt since
+	// its last claim, and the parts after it that died with it; DropPost makes one
+	// dead that is Pending or Unknown. Both fail with ErrNotFound if there is no
+	// such post, or it is in no such state.
+	RetryPost(ctx context.Context, id ID, key string) error
+	DropPost(ctx context.Context, id ID, key string) error
 }
 
 // An Effect is a claimed post.
@@ -233,9 +253,10 @@ type Effect struct {
 // An Outcome settles one claim of a post.
 type Outcome struct {
 	State  PostState
-	Ref    string    // with Sent: the provider's id
-	Reason string    // with Dead and Due: why
-	Due    time.Time // with Due: not before
+	Ref    string      // with Sent: the provider's id
+	Opened chat.Thread // with Sent: the thread that the post has opened, zero for none. The conversation owns it from then on, unless another one does
+	Reason string      // with Dead and Due: why
+	Due    time.Time   // with Due: not before
 	// DoubtAt, with Due, is Effect.DoubtAt of the next claim; zero says that no
 	// attempt so far was made. A claim that ends without being settled leaves
 	// the time at which it began.
@@ -245,20 +266,37 @@ type Outcome struct {
 // Validate says why the outcome cannot be recorded, or nil. Stores ask it first.
 func (o Outcome) Validate() error {
 	switch o.State {
-	case Due, Sent, Dead:
+	case Sent:
+		if o.Opened != (chat.Thread{}) {
+			return o.Opened.Validate()
+		}
 		return nil
+	case Due, Dead:
+		return nil
+	case Pending, Sending, Unknown:
 	}
-	return fmt.Errorf("no such state of a post: %q", o.State)
+	return fmt.Errorf("no such outcome of a post: %q", o.State)
 }
 
 // PostState is where a post stands.
 type PostState string
 
-// The states of a post. Due covers waiting and being sent.
+// The outcomes of a claim, the last two of which are states of a post for good,
+// and the states of a post that is not settled.
 const (
 	Due  PostState = "due"
 	Sent PostState = "sent"
 	Dead PostState = "dead"
+
+	Pending PostState = "pending" // not made so far
+	Sending PostState = "sending" // claimed
+	Unknown PostState = "unknown" // nobody has it, and an attempt may have made it
+)
+
+// Why posts are dead that nothing was tried for.
+const (
+	Holed   = "an earlier part is dead"
+	Dropped = "dropped"
 )
 
 // Reader serves people: console and CLI. It sees whole commits only.
@@ -273,14 +311,17 @@ type Reader interface {
 	// Event says what became of an event admitted in the last DedupeFor, by
 	// its ID, or ErrNotFound.
 	Event(ctx context.Context, channel, id string) (Admission, error)
-	// Find returns the conversation of a thread, or ErrNotFound.
+	// Find returns the conversation that owns a thread, or ErrNotFound.
 	Find(ctx context.Context, t chat.Thread) (Conversation, error)
+	// Threads lists the threads that the conversation owns besides its own, in
+	// the order in which they came; none if it is unknown.
+	Threads(ctx context.Context, id ID) ([]chat.Thread, error)
 }
 
 // A PostView is a post and its state.
 type PostView struct {
 	Post      chat.Post
-	State     PostState
+	State     PostState // never Due
 	Ref       string
 	Reason    string
 	Attempts  int

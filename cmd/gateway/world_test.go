@@ -67,7 +67,7 @@ func setupWorld(env *testscript.Env) error {
 	w := &world{heard: map[string]fakeslack.Delivery{}, words: map[string]fakeslack.Words{}, faults: map[string][]fakeslack.Fault{}, called: map[string]chan struct{}{}}
 	w.slack = fakeslack.New(fakeslack.Options{Hook: w.hook, Users: []fakeslack.User{
 		{ID: "U0ANNA", Name: "anna"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0GUEST", Name: "guest", Restricted: true},
-	}})
+	}, Channels: []fakeslack.Channel{{ID: "C0GENERAL"}, {ID: "C0BILLING"}, {ID: "D0PERSON", Kind: "im"}}})
 	w.api = httptest.NewServer(w.slack)
 	w.llm = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.model.Load().ServeHTTP(rw, r) }))
 	remote := httptest.NewServer(mcpHandler("remote"))
@@ -619,7 +619,7 @@ func (w *world) quiet(ctx context.Context, ts *testscript.TestScript) {
 			posts, err := st.Posts(ctx, c.ID)
 			ts.Check(err)
 			for _, p := range posts {
-				if p.State == state.Due {
+				if p.State != state.Sent && p.State != state.Dead {
 					return false
 				}
 			}

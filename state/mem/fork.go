@@ -25,7 +25,7 @@ func (s *Store) Fork(ctx context.Context, id state.ID, seq int64, agent string, 
 	}
 	records := from.records[:seq]
 	if c := s.byThread[to]; c != nil {
-		if c == from || c.Agent != agent || c.Seq < seq || !slices.EqualFunc(c.records[:seq], records, same) {
+		if c == from || c.Thread != to || c.Agent != agent || c.Seq < seq || !slices.EqualFunc(c.records[:seq], records, same) {
 			return state.Conversation{}, state.ErrExists
 		}
 		return c.view(), nil

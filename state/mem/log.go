@@ -28,7 +28,14 @@ type conversation struct {
 	attempt int
 	readyAt time.Time // when it can be claimed: of a leased one the end of the lease; zero is never
 	pause   time.Time // not ready before, while it is not leased
+	left    bool      // its threads are not followed
+	heldBy  string    // the author that readyAt waits for, "" for none
+	heldAt  time.Time // since when
+	opened  []opened  // threads that it owns besides its own
 }
+
+// opened is a thread that a post for a place has opened.
+type opened struct{ thread, place chat.Thread }
 
 type entry struct {
 	state.Entry
@@ -83,15 +90,16 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 	e := &event{at: now, data: data, status: state.Admitted, reason: a.Ignored}
 	s.events[[2]string{channel, a.Event.ID}] = e
 	c := s.byThread[a.Event.Thread]
-	if e.reason == "" && a.Follow && c == nil {
+	if e.reason == "" && a.Follow && (c == nil || !a.Left && (c.left || c.UpdatedAt.Before(micro(a.Since)))) {
 		e.reason = state.NotFollowed
 	}
 	if e.reason != "" {
 		e.status = state.Ignored
 		return state.Admission{Status: e.status, Reason: e.reason}
 	}
+	hold := a.Hold
 	if c == nil {
-		c = s.create(a.Agent, a.Event.Thread, now)
+		c, hold = s.create(a.Agent, a.Event.Thread, now), 0
 	}
 	c.arrived++
 	e.id, e.seq = c.ID, c.arrived
@@ -102,11 +110,28 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 	c.inbox = append(c.inbox, entry{state.Entry{Seq: c.arrived, At: now, Quiet: a.Quiet}, data})
 	if !a.Quiet {
 		c.loud = c.arrived
-		if ready := later(now, c.pause); !c.leased && (c.readyAt.IsZero() || ready.Before(c.readyAt)) {
-			c.readyAt = ready
-		}
+		c.hold(a.Event.Author, hold, now)
 	}
+	c.left = a.Leave || c.left && (a.Follow || a.Quiet)
 	return state.Admission{Status: e.status, Conversation: c.ID, Seq: e.seq}
+}
+
+// hold sets when the conversation is ready for what its author has said now.
+func (c *conversation) hold(a chat.Author, hold time.Duration, now time.Time) {
+	if c.leased {
+		return
+	}
+	ready, by, at := later(now, c.pause), "", time.Time{}
+	if hold > 0 {
+		by, at = a.Account+"/"+a.ID, now
+		if c.heldBy == by && c.readyAt.After(now) {
+			at = c.heldAt
+		}
+		ready = later(ready, micro(state.HeldUntil(now, at, hold)))
+	}
+	if c.readyAt.IsZero() || ready.Before(c.readyAt) || by != "" && c.heldBy == by {
+		c.readyAt, c.heldBy, c.heldAt = ready, by, at
+	}
 }
 
 func (s *Store) known(events map[[2]string]*event, channel, id string) *event {
@@ -137,7 +162,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (sta
 	if c == nil || c.readyAt.After(s.now()) {
 		return state.Lease{}, state.ErrNone
 	}
-	c.leased, c.owner = true, owner
+	c.leased, c.owner, c.heldBy, c.heldAt = true, owner, "", time.Time{}
 	c.epoch++
 	c.attempt++
 	c.readyAt = micro(s.now().Add(ttl))
@@ -223,6 +248,7 @@ func (s *Store) Commit(ctx context.Context, l state.Lease, b state.Batch) (state
 		}
 	}
 	c.UpdatedAt = now
+	c.left = c.left || b.Leave && c.loud <= c.taken
 	answer := c.lease()
 	if b.Release {
 		c.release(b, now)

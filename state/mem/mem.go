@@ -20,10 +20,10 @@ type Store struct {
 	changed  chan struct{} // closed and replaced by everything that may make something ready
 	all      []*conversation
 	byID     map[state.ID]*conversation
-	byThread map[chat.Thread]*conversation
-	events   map[[2]string]*event // by channel and ID
-	same     map[[2]string]*event // by channel and Same; never of an ignored event
-	open     []*post              // unsettled, oldest first
+	byThread map[chat.Thread]*conversation // own threads and opened ones
+	events   map[[2]string]*event          // by channel and ID
+	same     map[[2]string]*event          // by channel and Same; never of an ignored event
+	open     []*post                       // unsettled, oldest first
 	spaces   map[string]*space
 }
 

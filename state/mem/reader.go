@@ -53,7 +53,25 @@ func (s *Store) Posts(ctx context.Context, id state.ID) ([]state.PostView, error
 	}
 	out := make([]state.PostView, len(c.posts))
 	for i, p := range c.posts {
-		out[i] = p.PostView
+		out[i] = p.view(s.now())
+	}
+	return out, nil
+}
+
+// Threads lists the threads that a conversation owns besides its own.
+func (s *Store) Threads(ctx context.Context, id state.ID) ([]chat.Thread, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	c := s.byID[id]
+	if c == nil {
+		return nil, nil
+	}
+	var out []chat.Thread
+	for _, o := range c.opened {
+		out = append(out, o.thread)
 	}
 	return out, nil
 }

@@ -33,7 +33,7 @@ func (t *tx) fork(id state.ID, seq int64, agent string, to chat.Thread, own []st
 	}
 	if h != nil {
 		repeat, err := t.begins(h, from, seq)
-		if err == nil && (!repeat || h.n == from.n || h.agent != agent) {
+		if err == nil && (!repeat || h.n == from.n || h.thread != to || h.agent != agent) {
 			err = state.ErrExists
 		}
 		return h.conversation(), err

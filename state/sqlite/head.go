@@ -19,15 +19,19 @@ type head struct {
 	owner                     any // nil without a lease
 	epoch, attempt            int64
 	readyAt, pauseAt          time.Time
+	left                      bool // its threads are not followed
+	heldBy                    any  // the author that readyAt waits for, nil for none
+	heldAt                    time.Time
 }
 
-const headColumns = `n, id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, owner, epoch, attempt, ready_at, pause_at`
+const headColumns = `n, id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, owner, epoch, attempt, ready_at, pause_at, left, held_by, held_at`
 
 func (h *head) scan(r row) (err error) {
 	*h = head{
 		n: r.int(0), id: state.ID(r.text(1)), agent: r.text(3), createdAt: r.time(4), updatedAt: r.time(5),
 		seq: r.int(6), arrived: r.int(7), loud: r.int(8), taken: r.int(9),
 		owner: r[10], epoch: r.int(11), attempt: r.int(12), readyAt: r.time(13), pauseAt: r.time(14),
+		left: r.int(15) != 0, heldBy: r[16], heldAt: r.time(17),
 	}
 	if h.thread, err = chat.ParseThread(r.text(2)); err != nil {
 		return fmt.Errorf("%w: conversation %s: %w", state.ErrDamaged, h.id, err)
@@ -39,6 +43,7 @@ const (
 	headByN      = `SELECT ` + headColumns + ` FROM conversations WHERE n = ?`
 	headByID     = `SELECT ` + headColumns + ` FROM conversations WHERE id = ?`
 	headByThread = `SELECT ` + headColumns + ` FROM conversations WHERE thread = ?`
+	headByOpened = `SELECT ` + headColumns + ` FROM conversations WHERE n = (SELECT conversation FROM threads WHERE thread = ?)`
 )
 
 // head reads the conversation that a query finds, nil if there is none.
@@ -74,8 +79,17 @@ func (t *tx) byID(id state.ID) (*head, error) {
 	return t.known(t.w.heads.byID[id], headByID, string(id))
 }
 
+// byThread finds the conversation that owns a thread.
 func (t *tx) byThread(key string) (*head, error) {
-	return t.known(t.w.heads.byThread[key], headByThread, key)
+	h, err := t.known(t.w.heads.byThread[key], headByThread, key)
+	if h != nil || err != nil {
+		return h, err
+	}
+	n := int64(0)
+	if err := t.query(`SELECT conversation FROM threads WHERE thread = ?`, func(r row) error { n = r.int(0); return nil }, key); err != nil || n == 0 {
+		return nil, err
+	}
+	return t.byN(n)
 }
 
 // known returns h, or the one that a query finds, nil if there is none.
@@ -92,9 +106,9 @@ func (t *tx) known(h *head, query string, arg any) (*head, error) {
 
 // create adds a new conversation and gives it its number.
 func (t *tx) create(h *head) error {
-	_, err := t.exec(`INSERT INTO conversations (id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, epoch, attempt, ready_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)`,
-		string(h.id), h.thread.Key(), h.agent, h.createdAt, h.updatedAt, h.seq, h.arrived, h.loud, h.taken, h.readyAt)
+	_, err := t.exec(`INSERT INTO conversations (id, thread, agent, created_at, updated_at, seq, arrived, loud, taken, epoch, attempt, ready_at, left)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)`,
+		string(h.id), h.thread.Key(), h.agent, h.createdAt, h.updatedAt, h.seq, h.arrived, h.loud, h.taken, h.readyAt, h.left)
 	if err != nil {
 		return err
 	}
@@ -107,8 +121,8 @@ func (t *tx) create(h *head) error {
 // save writes what changes of a conversation.
 func (t *tx) save(h *head) error {
 	_, err := t.exec(`UPDATE conversations SET updated_at = ?, seq = ?, arrived = ?, loud = ?, taken = ?,
-		owner = ?, epoch = ?, attempt = ?, ready_at = ?, pause_at = ? WHERE n = ?`,
-		h.updatedAt, h.seq, h.arrived, h.loud, h.taken, h.owner, h.epoch, h.attempt, h.readyAt, h.pauseAt, h.n)
+		owner = ?, epoch = ?, attempt = ?, ready_at = ?, pause_at = ?, left = ?, held_by = ?, held_at = ? WHERE n = ?`,
+		h.updatedAt, h.seq, h.arrived, h.loud, h.taken, h.owner, h.epoch, h.attempt, h.readyAt, h.pauseAt, h.left, h.heldBy, h.heldAt, h.n)
 	t.ready.add(h.readyAt)
 	return err
 }

@@ -44,7 +44,7 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 		return state.Admission{}, err
 	}
 	reason := a.Ignored
-	if reason == "" && a.Follow && h == nil {
+	if reason == "" && a.Follow && (h == nil || !a.Left && (h.left || h.updatedAt.Before(micro(a.Since)))) {
 		reason = state.NotFollowed
 	}
 	if reason != "" {
@@ -73,10 +73,9 @@ func (t *tx) put(h *head, a state.Admit, data []byte) error {
 	h.updatedAt = t.now
 	if !a.Quiet {
 		h.loud = h.arrived
-		if ready := later(t.now, h.pauseAt); !h.leased() && (h.readyAt.IsZero() || ready.Before(h.readyAt)) {
-			h.readyAt = ready
-		}
+		h.hold(a, t.now)
 	}
+	h.left = a.Leave || h.left && (a.Follow || a.Quiet)
 	var err error
 	if h.n == 0 {
 		err = t.create(h)
@@ -88,6 +87,25 @@ func (t *tx) put(h *head, a state.Admit, data []byte) error {
 	}
 	_, err = t.exec(`INSERT INTO inbox (key, at, quiet, event) VALUES (?, ?, ?, ?)`, key(h.n, h.arrived), t.now, a.Quiet, data)
 	return err
+}
+
+// hold sets when the conversation is ready for an event of now.
+func (h *head) hold(a state.Admit, now time.Time) {
+	if h.leased() {
+		return
+	}
+	ready, at := later(now, h.pauseAt), time.Time{}
+	var by any
+	if a.Hold > 0 && h.n != 0 {
+		by, at = a.Event.Author.Account+"/"+a.Event.Author.ID, now
+		if h.heldBy == by && h.readyAt.After(now) {
+			at = h.heldAt
+		}
+		ready = later(ready, micro(state.HeldUntil(now, at, a.Hold)))
+	}
+	if h.readyAt.IsZero() || ready.Before(h.readyAt) || by != nil && h.heldBy == by {
+		h.readyAt, h.heldBy, h.heldAt = ready, by, at
+	}
 }
 
 // repeat looks for an earlier admission of the same event. One that is too old

@@ -50,7 +50,7 @@ func (t *tx) claim(owner string, until time.Time) (state.Lease, error) {
 	if err != nil {
 		return state.Lease{}, err
 	}
-	h.owner, h.readyAt = owner, until
+	h.owner, h.readyAt, h.heldBy, h.heldAt = owner, until, nil, time.Time{}
 	h.epoch++
 	h.attempt++
 	return h.lease(), t.save(h)
@@ -152,6 +152,7 @@ func (t *tx) write(l state.Lease, b state.Batch) (state.Lease, error) {
 		}
 	}
 	h.updatedAt = t.now
+	h.left = h.left || b.Leave && h.loud <= h.taken
 	answer := h.lease()
 	if b.Release {
 		h.release(b, t.now)

@@ -19,9 +19,18 @@ func (t *tx) queue(n int64, p chat.Post) error {
 	}
 	_, err = t.exec(`INSERT INTO posts (conversation, key, thread, post, state, due_at, attempts, queued_at)
 		VALUES (?1, ?2, ?3, ?4, 'due', CASE WHEN EXISTS (SELECT 1 FROM posts WHERE thread = ?3 AND state = 'due') THEN NULL ELSE ?5 END, 0, ?5)
-		ON CONFLICT (conversation, key) DO NOTHING`, n, p.Key, p.Thread.Key(), data, t.now)
+		ON CONFLICT (conversation, key) DO NOTHING`, n, p.Key, queueOf(n, p), data, t.now)
 	t.due.add(t.now)
 	return err
+}
+
+// queueOf names what a post is made in the order of: the key of its thread or,
+// if it is to open one, that of the place and who is to open it.
+func queueOf(n int64, p chat.Post) string {
+	if p.Open {
+		return fmt.Sprintf("%s#%d", p.Thread.Key(), n) // no key has four parts and this at its end
+	}
+	return p.Thread.Key()
 }
 
 // ClaimPosts leases posts that are due.
@@ -72,6 +81,11 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 			return nil, fmt.Errorf("%w: post %s has no conversation", state.ErrDamaged, e.Post.Key)
 		}
 		e.Conversation = h.id
+		if e.Post.Open {
+			if err := t.place(h.n, &e.Post); err != nil {
+				return nil, err
+			}
+		}
 		_, err = t.exec(`UPDATE posts SET owner = ?, due_at = ?, attempts = ?, doubt_at = ?, first_at = ?, claimed_at = ? WHERE n = ?`,
 			owner, until, e.Attempt, e.DoubtAt, e.FirstAt, t.now, rows[i])
 		if err != nil {
@@ -80,6 +94,28 @@ func (t *tx) claimPosts(owner string, n int, until time.Time) ([]state.Effect, e
 		t.due.add(until)
 	}
 	return out, nil
+}
+
+// place gives a post the thread that is open for it, if there is one.
+func (t *tx) place(n int64, p *chat.Post) error {
+	return t.query(`SELECT thread FROM threads WHERE conversation = ? AND place = ? ORDER BY n LIMIT 1`, func(r row) (err error) {
+		p.Thread, err = chat.ParseThread(r.text(0))
+		p.Open = false
+		return err
+	}, n, p.Thread.Key())
+}
+
+// own adds a thread to a conversation, unless it has an owner.
+func (t *tx) own(n int64, thread, place chat.Thread) error {
+	if thread == (chat.Thread{}) {
+		return nil
+	}
+	h, err := t.byThread(thread.Key())
+	if h != nil || err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT INTO threads (conversation, thread, place) VALUES (?, ?, ?)`, n, thread.Key(), place.Key())
+	return err
 }
 
 // WaitDue waits until ClaimPosts may find something.
@@ -125,17 +161,31 @@ func (t *tx) settle(e state.Effect, o state.Outcome) error {
 	if err := t.open(); err != nil {
 		return err
 	}
-	thread := ""
-	err = t.query(`UPDATE posts SET owner = NULL, due_at = NULL, state = ?, ref = ?, reason = ?, settled_at = ?`+claimed+` RETURNING thread`,
-		func(r row) error { thread = r.text(0); return nil },
+	queue, p := "", chat.Post{}
+	err = t.query(`UPDATE posts SET owner = NULL, due_at = NULL, state = ?, ref = ?, reason = ?, settled_at = ?`+claimed+` RETURNING thread, post`,
+		func(r row) error { queue = r.text(0); return json.Unmarshal(r.bytes(1), &p) },
 		string(o.State), ref, reason, t.now, h.n, e.Post.Key, e.Epoch)
-	if err == nil && thread == "" {
+	if err == nil && queue == "" {
 		err = state.ErrLeaseLost
 	}
 	if err != nil {
 		return err
 	}
-	next, err := t.exec(`UPDATE posts SET due_at = queued_at WHERE n = (SELECT min(n) FROM posts WHERE thread = ? AND state = 'due')`, thread)
+	if o.State == state.Dead {
+		err = t.hole(h.n, queue, p.Key)
+	} else {
+		err = t.own(h.n, o.Opened, p.Thread)
+	}
+	if err != nil {
+		return err
+	}
+	return t.next(queue)
+}
+
+// next makes the oldest unsettled post of a queue due, unless it is.
+func (t *tx) next(queue string) error {
+	next, err := t.exec(`UPDATE posts SET due_at = queued_at
+		WHERE n = (SELECT min(n) FROM posts WHERE thread = ? AND state = 'due') AND due_at IS NULL`, queue)
 	if next > 0 {
 		t.due.add(t.now)
 	}

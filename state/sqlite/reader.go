@@ -75,8 +75,8 @@ func (s *Store) Records(ctx context.Context, id state.ID, after int64, limit int
 // Posts lists the posts of a conversation.
 func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(`SELECT post, state, ref, reason, attempts, queued_at, settled_at FROM posts
-			WHERE conversation = (SELECT n FROM conversations WHERE id = ?) ORDER BY n`, func(r row) error {
+		return c.query(`SELECT post, `+stateOf+`, ref, reason, attempts, queued_at, settled_at FROM posts
+			WHERE conversation = (SELECT n FROM conversations WHERE id = ?2) ORDER BY n`, func(r row) error {
 			v := state.PostView{
 				State: state.PostState(r.text(1)), Ref: r.text(2), Reason: r.text(3),
 				Attempts: int(r.int(4)), QueuedAt: r.time(5), SettledAt: r.time(6),
@@ -86,10 +86,29 @@ func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, e
 			}
 			out = append(out, v)
 			return nil
-		}, string(id))
+		}, micro(s.clock()), string(id))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list posts of %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// stateOf is what people see of a post at a time.
+const stateOf = `CASE WHEN state <> 'due' THEN state WHEN owner IS NOT NULL AND due_at > ?1 THEN 'sending'
+	WHEN owner IS NOT NULL OR doubt_at IS NOT NULL THEN 'unknown' ELSE 'pending' END`
+
+// Threads lists the threads that a conversation owns besides its own.
+func (s *Store) Threads(ctx context.Context, id state.ID) (out []chat.Thread, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(`SELECT thread FROM threads WHERE conversation = (SELECT n FROM conversations WHERE id = ?) ORDER BY n`, func(r row) error {
+			th, err := chat.ParseThread(r.text(0))
+			out = append(out, th)
+			return err
+		}, string(id))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list threads of %s: %w", id, err)
 	}
 	return out, nil
 }
@@ -119,7 +138,9 @@ func (s *Store) Event(ctx context.Context, channel, id string) (a state.Admissio
 func (s *Store) Find(ctx context.Context, t chat.Thread) (state.Conversation, error) {
 	var h *head
 	err := s.read(ctx, func(c *conn) (err error) {
-		h, err = c.head(headByThread, t.Key())
+		if h, err = c.head(headByThread, t.Key()); h == nil && err == nil {
+			h, err = c.head(headByOpened, t.Key())
+		}
 		return err
 	})
 	if err == nil && h == nil {

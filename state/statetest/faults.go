@@ -110,10 +110,17 @@ func faultScript(w *walk, try func(name string, least int, do func(state.Store) 
 	settle := func(e state.Effect, o state.Outcome) func(state.Store) (any, error) {
 		return func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) }
 	}
-	try("settle as sent", 2, settle(posts[0], state.Outcome{State: state.Sent, Ref: "1"}))
+	try("settle as sent", 2, settle(posts[0], state.Outcome{State: state.Sent, Ref: "1", Opened: thread(7)}))
 	try("settle as due", 2, settle(posts[1], state.Outcome{State: state.Due, DoubtAt: start}))
 	posts = try("claim posts again", 2, claimPosts).([]state.Effect)
-	try("settle as dead", 2, settle(posts[0], state.Outcome{State: state.Dead, Reason: "gone"}))
+	try("settle as dead", 3, settle(posts[0], state.Outcome{State: state.Dead, Reason: "gone"}))
+	try("retry what is dead", 3, func(s state.Store) (any, error) {
+		return nil, s.RetryPost(w.ctx, posts[0].Conversation, posts[0].Post.Key)
+	})
+	try("drop it", 2, func(s state.Store) (any, error) {
+		return nil, s.DropPost(w.ctx, posts[0].Conversation, posts[0].Post.Key)
+	})
+	try("admit to a thread that was opened", 2, admit(ask(7, "g")))
 	try("claim the other", 2, claim)
 	try("claim nothing", 0, claim)
 	try("check", 2, func(s state.Store) (any, error) { return nil, s.Check(w.ctx) })

@@ -65,7 +65,7 @@ func testOutcomes(t *testing.T, h Harness) {
 		}
 		k.same("posts", got, []state.PostView{want})
 	}
-	views(state.PostView{State: state.Due})
+	views(state.PostView{State: state.Pending})
 	k.advance(time.Second)
 	first := k.Now()
 	want := state.Effect{Post: post(1, "p"), Conversation: id, Attempt: 1, FirstAt: first, QueuedAt: queued}
@@ -77,7 +77,7 @@ func testOutcomes(t *testing.T, h Harness) {
 		{State: state.Due, Reason: "refused before it was made"},
 	} {
 		e := k.claimPosts(9, "p")[0]
-		views(state.PostView{State: state.Due, Attempts: i + 1, Reason: []string{"", "busy", "timed out", ""}[i]})
+		views(state.PostView{State: state.Sending, Attempts: i + 1, Reason: []string{"", "busy", "timed out", ""}[i]})
 		if e.Epoch <= last.Epoch {
 			t.Errorf("epoch %d follows %d", e.Epoch, last.Epoch)
 		}
@@ -85,11 +85,16 @@ func testOutcomes(t *testing.T, h Harness) {
 		k.same("effect", e, want)
 		k.advance(time.Second)
 		k.settle(e, o)
+		left := state.Pending
+		if !o.DoubtAt.IsZero() {
+			left = state.Unknown
+		}
+		views(state.PostView{State: left, Attempts: i + 1, Reason: o.Reason})
 		k.fails("settling twice", k.SettlePost(k.ctx, e, o), state.ErrLeaseLost)
 		want.Attempt, want.DoubtAt = want.Attempt+1, o.DoubtAt
 	}
 	e := k.claimPosts(9, "p")[0]
-	for _, bad := range []state.Outcome{{}, {State: "lost"}} {
+	for _, bad := range []state.Outcome{{}, {State: "lost"}, {State: state.Pending}, {State: state.Sent, Opened: chat.Thread{Channel: "slack"}}} {
 		if err := k.SettlePost(k.ctx, e, bad); err == nil {
 			t.Errorf("outcome %+v was taken", bad)
 		}

@@ -57,7 +57,14 @@ func Run(t *testing.T, h Harness) {
 		"fork: a conversation of its own":        testFork,
 		"fork: what is refused":                  testForkRefused,
 		"fork: one of many at once":              testForkRaces,
+		"threads: those that posts have opened":  testOpened,
+		"threads: one owner":                     testOneOwner,
+		"threads: one of many at once":           testOpenRaces,
+		"threads: left and followed again":       testLeft,
+		"threads: an author who goes on":         testHold,
 		"posts: order within a thread":           testPostOrder,
+		"posts: no holes":                        testHoles,
+		"posts: tried again and dropped":         testRevise,
 		"posts: outcomes":                        testOutcomes,
 		"posts: claims that run out":             testPostExpiry,
 		"posts: keys":                            testPostKeys,
@@ -233,6 +240,9 @@ func testReopen(t *testing.T, h Harness) {
 	k.put(spaces[0], state.Value{Key: "k", Data: []byte("v")})
 	before := k.dump()
 	k.Store = h.Reopen(t, k.Store)
+	if h.Takeover { // the claim is over
+		before["posts "+string(l.Conversation.ID)].([]state.PostView)[0].State = state.Unknown
+	}
 	k.same("stores before and after", k.dump(), before)
 	if !h.Takeover {
 		k.noClaim()
@@ -273,6 +283,9 @@ func testCheck(t *testing.T, h Harness) {
 	k.fails("find in a closed store", err, state.ErrClosed)
 	_, err = k.Records(k.ctx, "nobody", 0, 1)
 	k.fails("records of a closed store", err, state.ErrClosed)
+	_, err = k.Threads(k.ctx, "nobody")
+	k.fails("list threads of a closed store", err, state.ErrClosed)
+	k.fails("retry in a closed store", k.RetryPost(k.ctx, "nobody", "p"), state.ErrClosed)
 	_, err = k.Fork(k.ctx, "nobody", 1, "assistant", thread(1))
 	k.fails("fork in a closed store", err, state.ErrClosed)
 	k.fails("put in a closed store", k.PutValues(k.ctx, "s", state.Value{Key: "k"}), state.ErrClosed)
@@ -301,7 +314,11 @@ func (k *kit) dump() map[string]any {
 		if err != nil {
 			k.Fatalf("read blob: %v", err)
 		}
-		out["view "+string(c.ID)], out["posts "+string(c.ID)], out["blob "+string(c.ID)] = v, posts, blob
+		threads, err := k.Threads(k.ctx, c.ID)
+		if err != nil {
+			k.Fatalf("list threads: %v", err)
+		}
+		out["view "+string(c.ID)], out["posts "+string(c.ID)], out["blob "+string(c.ID)], out["threads "+string(c.ID)] = v, posts, blob, threads
 	}
 	for _, space := range spaces {
 		out["values "+space] = k.list(space, "", 1000)

@@ -86,8 +86,10 @@ func (w *walk) step() {
 		w.renewOne()
 	case n < 62:
 		w.claimSome()
-	case n < 71:
+	case n < 70:
 		w.settleOne()
+	case n < 71:
+		w.reviseOne()
 	case n < 76:
 		w.forkOne()
 	case n < 81:
@@ -135,6 +137,11 @@ func (w *walk) admitSome() {
 		a.Quiet, a.Follow = w.IntN(5) == 0, w.IntN(4) == 0
 		if w.IntN(8) == 0 {
 			a.Ignored = "boring"
+		}
+		a.Event.Author.ID = fmt.Sprint("U", w.IntN(2))
+		a.Since, a.Left, a.Leave = w.at(), w.IntN(2) == 0, w.IntN(6) == 0
+		if w.IntN(3) == 0 {
+			a.Hold = w.spell()
 		}
 		in[i] = a
 	}
@@ -187,7 +194,7 @@ func (w *walk) commitOne() {
 	if !ok {
 		return
 	}
-	b := state.Batch{Taken: int64(w.IntN(8)), Release: w.IntN(3) > 0}
+	b := state.Batch{Taken: int64(w.IntN(8)), Release: w.IntN(3) > 0, Leave: w.IntN(6) == 0}
 	if w.IntN(4) == 0 {
 		b.Taken = 1 << 40
 	}
@@ -200,7 +207,12 @@ func (w *walk) commitOne() {
 	for range w.IntN(3) {
 		w.keys++
 		key := fmt.Sprint("p", w.keys-w.IntN(3))
-		b.Posts = append(b.Posts, post(w.IntN(4), key))
+		p := post(w.IntN(4), key)
+		p.Open = w.IntN(3) == 0
+		if w.IntN(2) == 0 {
+			p.After = fmt.Sprint("p", w.keys-1)
+		}
+		b.Posts = append(b.Posts, p)
 	}
 	if w.IntN(3) == 0 {
 		b.Blobs = append(b.Blobs, state.Blob{Name: "fold", Data: [][]byte{nil, {}, []byte("x")}[w.IntN(3)]})
@@ -228,7 +240,23 @@ func (w *walk) settleOne() {
 		State: []state.PostState{state.Sent, state.Sent, state.Due, state.Dead}[w.IntN(4)], Due: w.at(),
 		Ref: fmt.Sprint(w.IntN(9)), Reason: fmt.Sprint("reason ", w.IntN(9)), DoubtAt: w.at(),
 	}
+	if w.IntN(2) == 0 {
+		o.Opened = w.thread(w.IntN(20))
+	}
 	w.both(fmt.Sprintf("settle %s %+v", e.Post.Key, o), func(s state.Store) (any, error) { return nil, s.SettlePost(w.ctx, e, o) })
+}
+
+func (w *walk) reviseOne() {
+	l, ok := w.lease()
+	if !ok {
+		return
+	}
+	id, key := l.Conversation.ID, fmt.Sprint("p", w.keys-w.IntN(8))
+	if w.IntN(2) == 0 {
+		w.both("retry "+key, func(s state.Store) (any, error) { return nil, s.RetryPost(w.ctx, id, key) })
+	} else {
+		w.both("drop "+key, func(s state.Store) (any, error) { return nil, s.DropPost(w.ctx, id, key) })
+	}
 }
 
 func (w *walk) forkOne() {
