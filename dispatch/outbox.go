@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/state"
 )
 
@@ -104,12 +105,26 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 	began := g.Clock()
 	ref, err := guard(g.Logger, func() (string, error) { return s.Send(ctx, e.Post) })
 	if err == nil {
-		return state.Outcome{State: state.Sent, Ref: ref}
+		return sent(s, e.Post, ref)
 	}
 	if ref != "" {
 		g.Logger.Error("post made, but not as asked", "post", e.Post.Key, "ref", ref, "err", err)
 	}
 	return g.verdict(s, e, err, began)
+}
+
+// sent is the outcome of a post that was made as ref. One that was to open a
+// thread in a channel that knows no such thing has its conversation own the place.
+func sent(s channels.Sender, p chat.Post, ref string) state.Outcome {
+	o := state.Outcome{State: state.Sent, Ref: ref}
+	opened := p.Thread
+	if op, ok := s.(channels.Opener); ok {
+		opened = op.Opened(p, ref)
+	}
+	if (p.Open || opened != p.Thread) && opened.Validate() == nil {
+		o.Opened = opened
+	}
+	return o
 }
 
 // look asks the provider for a post whose earlier attempt may have been made.
@@ -119,12 +134,16 @@ func (g *Gateway) look(ctx context.Context, s channels.Sender, e state.Effect) (
 	if !ok {
 		return state.Outcome{State: state.Dead, Reason: "outcome unknown and the channel cannot look"}, true
 	}
-	ref, err := guard(g.Logger, func() (string, error) { return f.Find(ctx, e.Post, e.FirstAt) })
+	since := e.FirstAt
+	if e.DoubtAt.Before(since) { // of a post that was dead and is tried again
+		since = e.DoubtAt
+	}
+	ref, err := guard(g.Logger, func() (string, error) { return f.Find(ctx, e.Post, since) })
 	if err != nil {
 		return g.verdict(s, e, err, time.Time{}), true
 	}
 	if ref != "" {
-		return state.Outcome{State: state.Sent, Ref: ref}, true
+		return sent(s, e.Post, ref), true
 	}
 	if wait := e.DoubtAt.Add(s.Limits().SettleAfter).Sub(g.Clock()); wait > 0 {
 		return g.later(wait, "outcome unknown", e.DoubtAt), true

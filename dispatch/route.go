@@ -14,6 +14,9 @@ type Route struct {
 	Agent string
 	// WhileBusy says what becomes of an event that comes while a turn is open.
 	WhileBusy chat.Policy
+	// PostTo is where answers are posted, in a thread that the conversation opens
+	// there; zero: in the thread of the event.
+	PostTo chat.Thread
 }
 
 func (r Route) matches(e chat.Event) bool {
@@ -24,6 +27,23 @@ func (r Route) matches(e chat.Event) bool {
 		}
 	}
 	return false
+}
+
+// Where returns where an event is answered, and whether a thread is to be opened
+// there. What was said in the room that answers are posted to is answered where
+// it was said.
+func Where(routes []Route) func(chat.Event) (chat.Thread, bool) {
+	return func(e chat.Event) (chat.Thread, bool) {
+		for _, r := range routes {
+			if r.matches(e) {
+				if r.PostTo == (chat.Thread{}) || roomOf(r.PostTo) == roomOf(e.Thread) {
+					break
+				}
+				return r.PostTo, true
+			}
+		}
+		return e.Thread, false
+	}
 }
 
 // Busy returns what becomes of an event that comes while a turn is open.

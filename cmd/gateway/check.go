@@ -41,6 +41,9 @@ func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 		if r.WhileBusy != "" && r.WhileBusy != chat.Join {
 			busy = ", while busy " + string(r.WhileBusy)
 		}
+		if r.PostTo.Channel != "" {
+			busy += ", answers to " + r.PostTo.Key()
+		}
 		fmt.Fprintf(e.stdout, "route %-16s %v%s\n", r.Agent, r.On, busy)
 	}
 	p.offer.explain(e.stdout)

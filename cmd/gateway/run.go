@@ -77,6 +77,7 @@ func partsOf(s *config.Settings) parts {
 	p.offer = offerOf(s, &f)
 	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes, p.offer), f.models
 	p.routes = f.routesOf(s)
+	p.checkPlaces(s)
 	p.odd(s)
 	return p
 }
@@ -110,7 +111,7 @@ func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
 	roles := dispatch.NewRoles(p.channels, time.Now, logger)
 	p.offer.recall.open(log, p.channels, roles, logger)
 	e, err := turn.New(turn.Options{
-		Log: log, Values: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk, Limits: p.limits, Busy: dispatch.Busy(p.routes),
+		Log: log, Values: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk, Limits: p.limits, Busy: dispatch.Busy(p.routes), Where: dispatch.Where(p.routes),
 		Compose: dispatch.Compose(p.channels), Fetch: dispatch.Fetch(p.channels, log), Clock: time.Now, Logger: logger, Version: versionText(),
 	})
 	if err != nil {

@@ -55,6 +55,7 @@ func TestScript(t *testing.T) {
 			"requests": cmdRequests, "await-record": cmdAwaitRecord, "status": cmdStatus, "limit-writes": cmdLimitWrites, "quiet": cmdQuiet,
 			"attach": cmdAttach, "called": cmdCalled, "login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
 			"stripe": cmdStripe, "webhook": cmdWebhook,
+			"under": cmdUnder, "stands": cmdStands,
 		},
 	})
 }

@@ -70,6 +70,7 @@ type routeSettings struct {
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
 	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
+	PostTo    string      `yaml:"post_to" doc:"Where answers are posted, such as slack/T01/C02: in a thread that each conversation opens there. Who answers in that thread goes on with the conversation, if a route names its topic (slack.thread). In the thread of the event if not set."`
 }
 
 // budgetSettings limit what a turn, a conversation and a day may take.
@@ -340,7 +341,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 				s.Refuse(at+".on", fmt.Sprintf("%q", on), "one of "+strings.Join(topics, ", "))
 			}
 		}
-		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent, WhileBusy: r.WhileBusy})
+		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent, WhileBusy: r.WhileBusy, PostTo: f.place(s, at+".post_to", r.PostTo)})
 	}
 	return out
 }

@@ -21,6 +21,7 @@ type Fold struct {
 	Versions map[string]int             `json:"versions,omitempty"` // of the forms in State, without those of version 1
 	Initial  json.RawMessage            `json:"initial,omitempty"`  // data of the first event
 	Voices   []Voice                    `json:"voices,omitempty"`   // whose text the model can see
+	Home     chat.Thread                `json:"home,omitzero"`      // channel and account of the first event: where voices without a thread spoke
 	View     harness.View               `json:"view"`               // what the model was last told it has
 	Digest   string                     `json:"digest,omitempty"`   // of View, "" before the first step
 	Order    []string                   `json:"order,omitempty"`    // tools of the request, as they first came
@@ -316,7 +317,13 @@ func (f *Fold) hearNow(b Heard) {
 	if b.Event.Kind == chat.Deleted {
 		return // nothing was said
 	}
-	f.hear(Voice{Author: b.Event.Author, Role: b.Role})
+	v := Voice{Author: b.Event.Author, Role: b.Role}
+	if at := (chat.Thread{Channel: b.Event.Thread.Channel, Account: b.Event.Thread.Account}); f.Home == (chat.Thread{}) {
+		f.Home = at
+	} else if at != f.Home && at.Channel != "" {
+		v.Thread = at
+	}
+	f.hear(v)
 }
 
 // hear counts a voice among those whose text the model can see.
@@ -432,7 +439,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 17
+const checkpointVersion = 18
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

@@ -124,6 +124,28 @@ func TestVoicesKeepTheWeakestRole(t *testing.T) {
 	}
 }
 
+// The same author in another channel or account is another voice, which is
+// looked up there.
+func TestVoicesOfOtherChannels(t *testing.T) {
+	t.Parallel()
+	f := &record.Fold{}
+	for _, at := range []chat.Thread{
+		{Channel: "stripe", Account: "a", Root: "cus"},
+		{Channel: "slack", Account: "T1", Room: "C1", Root: "1"},
+		{Channel: "slack", Account: "T1", Room: "C2", Root: "2"},
+		{Channel: "stripe", Account: "a", Root: "other"},
+	} {
+		f.Apply(record.Heard{Turn: "t", Event: chat.Event{Thread: at, Author: chat.Author{ID: "U1"}}, Role: chat.Member})
+	}
+	want := []record.Voice{
+		{Author: chat.Author{ID: "U1"}, Role: chat.Member},
+		{Author: chat.Author{ID: "U1"}, Role: chat.Member, Thread: chat.Thread{Channel: "slack", Account: "T1"}},
+	}
+	if d := cmp.Diff(want, f.Voices); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func long(b *testing.B) []state.Record {
 	some := slices.DeleteFunc(bodies(), func(b record.Body) bool { _, is := b.(record.Folded); return is })
 	var all []record.Body

@@ -12,7 +12,7 @@ const textNewer = "This conversation was continued from an earlier point. The fi
 // forked ends what only the original has: its open callbacks, and what its
 // operators asked of it. Who spoke there is looked up there.
 func (f *Fold) forked(b Forked) {
-	f.Parent, f.Due = &b, nil
+	f.Parent, f.Due, f.Home = &b, nil, chat.Thread{}
 	f.Mode, f.Allowed, f.Ahead = "", 0, nil
 	for i, v := range f.Voices {
 		if v.Thread == (chat.Thread{}) {

@@ -42,11 +42,8 @@ func (r *run) asked(ctx context.Context, n int, j *job) *harness.Wait {
 			r.begins(n, j)
 			return &harness.Wait{}
 		}
-		for i, p := range r.posts(ctx, q.Text) {
-			// Numbers below maxPosts are those of the turn's answer.
-			key := state.PostKey(a.Turn, n, maxPosts*(r.f.Turn.Questions+1)+i)
-			r.say(root.f.Turn.Event, key, p)
-		}
+		// Numbers below maxPosts are those of the turn's answer.
+		r.say(root.f.Turn.Event, q.Text, r.trust(ctx), a.Turn, n, maxPosts*(r.f.Turn.Questions+1))
 	}
 	r.add(a)
 	return j.wait

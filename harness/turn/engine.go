@@ -33,6 +33,7 @@ type Options struct {
 	Role      func(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) // now; with an error Outsider
 	Talk      chat.Role                                                                  // least role that is answered
 	Busy      func(chat.Event) chat.Policy                                               // for an event that comes while a turn is open; nil: all join
+	Where     func(chat.Event) (t chat.Thread, open bool)                                // where an event is answered, see chat.Post.Open; nil: in its thread
 	// Compose returns the texts of posts, see channels.Sender, and whether posts there may bring files.
 	Compose func(t chat.Thread, markdown string, trust chat.Role) (texts []string, files bool)
 	Fetch   func(context.Context, Wanted) (chat.Attachment, error) // gets a file; nil: none are. A model reads the error

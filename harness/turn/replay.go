@@ -94,8 +94,8 @@ func (w *walk) place(c state.Conversation, seq int64) {
 			continue
 		}
 		w.top.conv.ID = f.From
-		if t := w.top.f.Turn; t != nil {
-			w.top.conv.Thread = t.Event.Thread
+		if w.top.conv.Thread = f.Thread; f.Thread == (chat.Thread{}) && w.top.f.Turn != nil {
+			w.top.conv.Thread = w.top.f.Turn.Event.Thread
 		}
 		return
 	}

@@ -42,11 +42,11 @@ const (
 
 // posts are the posts of an answer, as yet without keys and place. The last says
 // what was left out.
-func (r *run) posts(ctx context.Context, markdown string) []chat.Post {
+func (r *run) posts(at chat.Thread, markdown string, trust chat.Role) []chat.Post {
 	if markdown == "" {
 		return nil
 	}
-	texts, files := r.Compose(r.conv.Thread, markdown, r.trust(ctx))
+	texts, files := r.Compose(at, markdown, trust)
 	n, most, rest := len(texts), maxPosts, ""
 	var whole []chat.Attachment
 	switch {
@@ -57,7 +57,7 @@ func (r *run) posts(ctx context.Context, markdown string) []chat.Post {
 		rest = fmt.Sprintf("(the answer was longer than %d messages; the last %d of its %d were left out)", maxPosts, n-maxPosts+1, n)
 	}
 	if rest != "" {
-		more, _ := r.Compose(r.conv.Thread, rest, chat.Admin)
+		more, _ := r.Compose(at, rest, chat.Admin)
 		texts = append(texts[:most-1:most-1], more...)
 	}
 	out := make([]chat.Post, len(texts))
@@ -70,10 +70,24 @@ func (r *run) posts(ctx context.Context, markdown string) []chat.Post {
 	return out
 }
 
-// say posts what answers an event.
-func (r *run) say(e chat.Event, key string, p chat.Post) {
-	p.Key, p.Thread, p.ReplyTo = key, r.conv.Thread, e.Ref
-	r.batch.Posts = append(r.batch.Posts, p)
+// say posts what answers an event, in parts, and returns their number. trust is
+// that of whose words may be in it; the first part has the key of a step's n-th
+// post.
+func (r *run) say(e chat.Event, markdown string, trust chat.Role, turn string, step, n int) int {
+	at, open, ref := e.Thread, false, e.Ref
+	if r.Where != nil {
+		at, open = r.Where(e)
+	}
+	if at != e.Thread {
+		ref = "" // it is not there
+	}
+	posts, after := r.posts(at, markdown, trust), ""
+	for i, p := range posts {
+		p.Key, p.After, p.Thread, p.Open, p.ReplyTo = state.PostKey(turn, step, n+i), after, at, open, ref
+		r.batch.Posts = append(r.batch.Posts, p)
+		after = p.Key
+	}
+	return len(posts)
 }
 
 // settle ends the turn: outcome, posts and the release of the lease in one commit.
@@ -89,12 +103,9 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 		return err
 	}
 	t := *r.f.Turn
-	posts := r.posts(ctx, markdown)
-	for i, p := range posts {
-		r.say(t.Event, state.PostKey(t.ID, t.Step, i), p)
-	}
+	posts := r.say(t.Event, markdown, r.trust(ctx), t.ID, t.Step, 0)
 	s := record.Settled{
-		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: len(posts),
+		Turn: t.ID, Outcome: o, Reason: reason, Steps: t.Step, Posts: posts,
 		Attempt: r.lease.Attempt, Usage: t.Usage, Cost: t.Cost, Chain: r.f.Chain,
 	}
 	if t.Result != nil && o == record.Answered {
@@ -114,7 +125,7 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 		took = r.Clock().Sub(t.Event.At)
 	}
 	r.log.Info("turn settled", "turn", t.ID, "event", t.Event.ID, "outcome", string(o), "reason", reason,
-		"steps", t.Step, "posts", len(posts), "cost", t.Cost, "took", took.Round(time.Millisecond), "chain", r.f.Chain)
+		"steps", t.Step, "posts", posts, "cost", t.Cost, "took", took.Round(time.Millisecond), "chain", r.f.Chain)
 	if r.f.Due != nil {
 		return r.after(ctx)
 	}

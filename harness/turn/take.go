@@ -83,8 +83,8 @@ func (r *run) obey(a move) {
 }
 
 // role is what the author is now, and whether that is known; if not, they are
-// an outsider. Machines without identity are outsiders. What was known once of
-// an entry holds for the run.
+// an outsider. They are looked up where they spoke. Machines without identity are
+// outsiders. What was known once of an entry holds for the run.
 func (r *run) role(ctx context.Context, e state.Entry) (chat.Role, bool) {
 	if e.Event.Author.ID == "" {
 		return chat.Outsider, true
@@ -95,7 +95,7 @@ func (r *run) role(ctx context.Context, e state.Entry) (chat.Role, bool) {
 	if role, ok := r.roles.Load(e.Seq); ok {
 		return role.(chat.Role), true
 	}
-	role, err := r.Role(ctx, r.conv.Thread, e.Event.Author)
+	role, err := r.Role(ctx, e.Event.Thread, e.Event.Author)
 	if err == nil {
 		r.roles.Store(e.Seq, role)
 	}
@@ -107,11 +107,7 @@ func (r *run) tell(e state.Entry, line string) {
 	if e.Quiet {
 		return
 	}
-	texts, _ := r.Compose(r.conv.Thread, line, chat.Admin)
-	for i, text := range texts {
-		key := state.PostKey(state.TurnID(r.conv.ID, e.Seq), 0, i)
-		r.say(e.Event, key, chat.Post{Text: text})
-	}
+	r.say(e.Event, line, chat.Admin, state.TurnID(r.conv.ID, e.Seq), 0, 0)
 }
 
 // answered says whether the event may be answered. What machines report and

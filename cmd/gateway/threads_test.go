@@ -1,0 +1,41 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	fakeslack "github.com/heddlehq/heddle/fakes/slack"
+)
+
+// under NAME N TEXT USER: a message in the thread of the N-th post.
+func cmdUnder(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 4, "under NAME N TEXT USER")
+	w, ctx := in(ts)
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	posts, err := w.slack.WaitPosts(ctx, n)
+	ts.Check(err)
+	p := posts[n-1]
+	w.heard[args[0]] = w.slack.Message(fakeslack.Words{Channel: p.Channel, User: args[3], Text: args[2], Thread: p.Thread.Root})
+	w.deliver(ts, w.heard[args[0]], http.StatusOK)
+}
+
+// stands N M|ROOM: the N-th post stands in the thread of the M-th, or begins one in a room.
+func cmdStands(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "stands N M|ROOM")
+	w, ctx := in(ts)
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	posts, err := w.slack.WaitPosts(ctx, n)
+	ts.Check(err)
+	p := posts[n-1]
+	want := args[1] + "/" + p.TS
+	if m, err := strconv.Atoi(args[1]); err == nil {
+		want = posts[m-1].Thread.Key()
+	}
+	if got := p.Thread.Key(); got != want {
+		ts.Fatalf("post %d stands in %s, want %s", n, got, want)
+	}
+}
