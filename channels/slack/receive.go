@@ -23,8 +23,12 @@ const (
 // Topics are what events are about, as routes name them.
 var Topics = []string{"slack.mention", "slack.dm", "slack.thread", "slack.message", "slack.*"}
 
-// Routes has the one route of the Events API.
+// Routes has the one route of the Events API; none without a signing secret,
+// when all comes by the socket.
 func (c *Channel) Routes() []channels.Route {
+	if len(c.secrets) == 0 {
+		return nil
+	}
 	return []channels.Route{{Name: routeEvents, MediaTypes: []string{"application/json"}, MaxBytes: maxBytes}}
 }
 
@@ -36,6 +40,11 @@ func (c *Channel) Receive(route string, h http.Header, body []byte, now time.Tim
 	if err := c.verify(h, body, now); err != nil {
 		return channels.Inbound{}, err
 	}
+	return c.event(body)
+}
+
+// event reads what the Events API reports, the same over HTTP and over a socket.
+func (c *Channel) event(body []byte) (channels.Inbound, error) {
 	var e envelope
 	// A wrong type spoils its field only: an unknown kind of event may use our
 	// names for other things, and is to be ignored.

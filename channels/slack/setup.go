@@ -1,5 +1,6 @@
-// Package slack is the Slack adapter: it verifies and reads the Events API, posts
-// and finds messages by the Web API, and tells what people are in the workspace.
+// Package slack is the Slack adapter: it takes events over HTTP and in Socket
+// Mode, posts and finds messages by the Web API, and tells what people are in the
+// workspace.
 package slack
 
 import (
@@ -21,11 +22,15 @@ import (
 // Name is the channel's name in paths, thread keys and settings.
 const Name = "slack"
 
-const defaultAPIURL = "https://slack.com/api/"
+const (
+	defaultAPIURL = "https://slack.com/api/"
+	appPrefix     = "xapp-" // of app tokens
+)
 
-// Options configure New. SigningSecrets and BotToken are required.
+// Options configure New. BotToken is required, and SigningSecrets, AppToken or both.
 type Options struct {
 	SigningSecrets []string         // SLACK_SIGNING_SECRET; any of them verifies, so that it can be rotated
+	AppToken       string           // SLACK_APP_TOKEN: events come in Socket Mode
 	BotToken       string           // SLACK_BOT_TOKEN
 	APIURL         string           // SLACK_API_URL, "" for Slack's own
 	Access         Access           // who holds which role
@@ -43,14 +48,17 @@ type Access struct {
 
 // A Channel is Slack behind one bot token. Its methods may be called at once.
 type Channel struct {
-	secrets [][]byte
-	token   string
-	apiURL  string // ends with a slash
-	http    *http.Client
-	api     *slack.Client
-	access  Access
-	now     func() time.Time
-	self    atomic.Pointer[identity]
+	secrets  [][]byte
+	token    string
+	appToken string
+	apiURL   string // ends with a slash
+	http     *http.Client
+	api      *slack.Client
+	app      *slack.Client // with the app token
+	access   Access
+	now      func() time.Time
+	pulse    pulse
+	self     atomic.Pointer[identity]
 
 	mu     sync.Mutex
 	groups map[string]group // by user group id; guarded by mu
@@ -62,6 +70,7 @@ type identity struct{ team, user, bot string }
 
 var (
 	_ channels.Webhook = (*Channel)(nil)
+	_ channels.Socket  = (*Channel)(nil)
 	_ channels.Sender  = (*Channel)(nil)
 	_ channels.Finder  = (*Channel)(nil)
 	_ channels.Roster  = (*Channel)(nil)
@@ -72,8 +81,8 @@ var (
 // New checks the options and does no I/O. Its error names the setting that is
 // wrong and never shows a secret.
 func New(o Options) (*Channel, error) {
-	if len(o.SigningSecrets) == 0 {
-		return nil, fmt.Errorf("SLACK_SIGNING_SECRET is empty: want the app's signing secret")
+	if len(o.SigningSecrets) == 0 && o.AppToken == "" {
+		return nil, fmt.Errorf("SLACK_SIGNING_SECRET is empty: want the app's signing secret, or SLACK_APP_TOKEN for Socket Mode")
 	}
 	secrets := make([][]byte, 0, len(o.SigningSecrets))
 	for i, s := range o.SigningSecrets {
@@ -82,8 +91,11 @@ func New(o Options) (*Channel, error) {
 		}
 		secrets = append(secrets, []byte(s))
 	}
-	if config.Placeholder(o.BotToken) {
-		return nil, fmt.Errorf("SLACK_BOT_TOKEN is empty or a placeholder: want a bot token (xoxb-…)")
+	if config.Placeholder(o.BotToken) || strings.HasPrefix(o.BotToken, appPrefix) {
+		return nil, fmt.Errorf("SLACK_BOT_TOKEN is empty, a placeholder or an app token: want a bot token (xoxb-…)")
+	}
+	if o.AppToken != "" && (config.Placeholder(o.AppToken) || !strings.HasPrefix(o.AppToken, appPrefix)) {
+		return nil, fmt.Errorf("SLACK_APP_TOKEN is a placeholder or no app token: want one (xapp-…) with the scope connections:write")
 	}
 	apiURL, err := endpoint(o.APIURL)
 	if err != nil {
@@ -100,8 +112,10 @@ func New(o Options) (*Channel, error) {
 		now = time.Now
 	}
 	return &Channel{
-		secrets: secrets, token: o.BotToken, apiURL: apiURL, http: client, now: now, access: o.Access, groups: map[string]group{}, rooms: map[string]room{},
+		secrets: secrets, token: o.BotToken, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
+		groups: map[string]group{}, rooms: map[string]room{}, pulse: usualPulse,
 		api: slack.New(o.BotToken, slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
+		app: slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 	}, nil
 }
 

@@ -132,7 +132,7 @@ func sign2(s string, body []byte, at time.Time) http.Header {
 
 func newChannel(t testing.TB, o Options) *Channel {
 	t.Helper()
-	if o.SigningSecrets == nil {
+	if o.SigningSecrets == nil && o.AppToken == "" {
 		o.SigningSecrets = []string{"fake-signing-secret"}
 	}
 	if o.BotToken == "" {

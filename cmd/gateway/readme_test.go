@@ -50,7 +50,10 @@ func TestReadmeSettings(t *testing.T) {
 	}
 	vars := map[string]string{}
 	for _, name := range exports(t) {
-		vars[name] = "xoxb-1-2-abc"
+		vars[name] = map[string]string{"SLACK_APP_TOKEN": "xapp-1-2-abc"}[name]
+		if vars[name] == "" {
+			vars[name] = "xoxb-1-2-abc"
+		}
 	}
 	s := config.Open(path, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 	p := partsOf(s)

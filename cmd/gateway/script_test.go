@@ -56,6 +56,7 @@ func TestScript(t *testing.T) {
 			"attach": cmdAttach, "called": cmdCalled, "login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
 			"stripe": cmdStripe, "webhook": cmdWebhook,
 			"under": cmdUnder, "stands": cmdStands,
+			"sockets": cmdSockets, "socket": cmdSocket, "by-socket": cmdBySocket, "by-socket-again": cmdBySocketAgain,
 		},
 	})
 }

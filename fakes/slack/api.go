@@ -55,7 +55,7 @@ func arguments(r *http.Request) (args map[string]string, token string, err error
 		}
 	}
 	put(r.URL.Query())
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" && len(body) > 0 {
 		var m map[string]any
 		if err := json.Unmarshal(body, &m); err != nil {
 			return args, "", err
@@ -162,8 +162,7 @@ func (w *Workspace) postMessage(args map[string]string) answer {
 		p.Key = keyed.Payload.Key
 	}
 	w.posts = append(w.posts, p)
-	close(w.changed)
-	w.changed = make(chan struct{})
+	w.note()
 	return answer{"ok": true, "channel": r.ID, "ts": m.TS, "message": w.wire(m, false)}
 }
 

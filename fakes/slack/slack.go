@@ -24,6 +24,7 @@ type Options struct {
 	BotUser       string              // "U0BOT"
 	BotID         string              // "B0BOT"
 	BotToken      string              // "xoxb-fake"; a call with any other gets invalid_auth
+	AppToken      string              // "xapp-fake"; for apps.connections.open, and good for nothing else
 	SigningSecret string              // "fake-signing-secret"
 	Channels      []Channel           // none: C0GENERAL, and D0PERSON with the first user
 	Users         []User              // none: U0PERSON, a full member
@@ -106,7 +107,9 @@ type Workspace struct {
 	calls    map[string]int
 	lastTS   int64 // microseconds
 	events   int
-	changed  chan struct{} // closed and replaced at each post
+	stamps   int // ids of envelopes and addresses
+	sockets  sockets
+	changed  chan struct{} // closed and replaced at each post, and whatever sockets do
 }
 
 type room struct {
@@ -125,6 +128,7 @@ func New(o Options) *Workspace {
 		{&o.BotUser, "U0BOT"},
 		{&o.BotID, "B0BOT"},
 		{&o.BotToken, "xoxb-fake"},
+		{&o.AppToken, "xapp-fake"},
 		{&o.SigningSecret, "fake-signing-secret"},
 	} {
 		if *d.v == "" {
@@ -141,6 +145,7 @@ func New(o Options) *Workspace {
 		o.Clock = time.Now
 	}
 	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{}), files: map[string]File{}, uploads: map[string]*upload{}}
+	w.sockets.tickets = map[string]bool{}
 	for _, u := range append(slices.Clone(o.Users), User{ID: o.BotUser, Name: "heddle", Bot: true}) {
 		if u.Team == "" {
 			u.Team = o.Team
@@ -265,6 +270,10 @@ func (r *room) add(m *Message) {
 // is below "/files-pri/" and "/upload/" counts as the methods download and upload.
 func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	method := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	if method == socketPath {
+		w.serveSocket(rw, r)
+		return
+	}
 	var bytes http.HandlerFunc
 	switch {
 	case strings.Contains(r.URL.Path, "/files-pri/"):
@@ -301,6 +310,12 @@ func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	switch handle := methods[method]; {
 	case err != nil:
 		out = fail("invalid_form_data")
+	case method == "apps.connections.open" && token == w.opt.AppToken:
+		w.mu.Lock()
+		out = w.openSocket(r.Host)
+		w.mu.Unlock()
+	case token == w.opt.AppToken || method == "apps.connections.open" && token == w.opt.BotToken:
+		out = fail("not_allowed_token_type")
 	case token != w.opt.BotToken:
 		out = fail("invalid_auth")
 	case handle == nil:
