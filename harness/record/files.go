@@ -154,13 +154,13 @@ func Hide(ms []model.Message) []model.Message {
 // images for which one is given. What did not change is shared.
 func ReplaceImages(ms []model.Message, with func(model.Part) (model.Part, bool)) []model.Message {
 	shared := true
-	for i, m := range ms {
-		same := true
-		for k, p := range m.Parts {
-			if p.Kind != model.Image {
+	for i := range ms {
+		m, same := ms[i], true
+		for k := range m.Parts {
+			if m.Parts[k].Kind != model.Image {
 				continue
 			}
-			other, ok := with(p)
+			other, ok := with(m.Parts[k])
 			if !ok {
 				continue
 			}

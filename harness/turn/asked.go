@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"hash"
 	"strings"
 
 	"github.com/heddlehq/heddle/model"
@@ -12,7 +13,10 @@ import (
 
 // A summer knows what digests the messages of a conversation have, so that a
 // long one is not read again at every step. The zero summer is ready.
-type summer struct{ known []summed }
+type summer struct {
+	known []summed
+	all   hash.Cloner // over the sums of the known, nil for none
+}
 
 // A summed message is known by where its parts are: parts are appended, never changed.
 type summed struct {
@@ -33,12 +37,7 @@ func (s *summer) asked(q model.Request) string {
 				put(t.Name, t.Doc, string(t.Schema))
 			}
 		}),
-		hashed(func(put func(...string)) {
-			for i, m := range q.Messages {
-				sum := s.message(i, m)
-				put(string(sum[:]))
-			}
-		}),
+		s.messages(q.Messages),
 	}
 	var b strings.Builder
 	for i, p := range parts {
@@ -50,15 +49,54 @@ func (s *summer) asked(q model.Request) string {
 	return b.String()
 }
 
-func (s *summer) message(i int, m model.Message) [8]byte {
-	var first *model.Part
-	if len(m.Parts) > 0 {
-		first = &m.Parts[0]
+// messages is the digest over those of the messages.
+func (s *summer) messages(ms []model.Message) [8]byte {
+	n := 0
+	for n < min(len(s.known), len(ms)) && s.known[n].is(ms[n]) {
+		n++
 	}
-	if i < len(s.known) && first != nil && s.known[i].first == first && s.known[i].parts == len(m.Parts) {
-		return s.known[i].sum
+	h := s.upTo(n)
+	for _, m := range ms[n:] {
+		k := summed{parts: len(m.Parts), sum: sumOf(m)}
+		if len(m.Parts) > 0 {
+			k.first = &m.Parts[0]
+		}
+		s.known = append(s.known, k)
+		writeSum(h, k.sum)
 	}
-	sum := hashed(func(put func(...string)) {
+	s.all, _ = h.(hash.Cloner)
+	return [8]byte(h.Sum(nil)[:8])
+}
+
+// upTo forgets all but the first n known messages and returns the hash over their
+// digests, to be written on.
+func (s *summer) upTo(n int) hash.Hash {
+	if n == len(s.known) && s.all != nil {
+		if h, err := s.all.Clone(); err == nil {
+			return h
+		}
+	}
+	h := sha256.New()
+	s.known = s.known[:n]
+	for _, k := range s.known {
+		writeSum(h, k.sum)
+	}
+	return h
+}
+
+func (k *summed) is(m model.Message) bool {
+	return k.parts == len(m.Parts) && k.parts > 0 && k.first == &m.Parts[0]
+}
+
+// writeSum adds the digest of a message, with its length before it.
+func writeSum(h hash.Hash, sum [8]byte) {
+	b := [16]byte{7: byte(len(sum))}
+	copy(b[8:], sum[:])
+	_, _ = h.Write(b[:]) // a hash takes everything
+}
+
+func sumOf(m model.Message) [8]byte {
+	return hashed(func(put func(...string)) {
 		put(string(m.Role))
 		for _, p := range m.Parts {
 			put(string(p.Kind), p.Text, string(p.Opaque), p.From, p.CallID, p.Name, string(p.Args), p.BadArgs, p.Media, p.Ref)
@@ -70,8 +108,6 @@ func (s *summer) message(i int, m model.Message) [8]byte {
 			}
 		}
 	})
-	s.known = append(s.known[:min(i, len(s.known))], summed{first: first, parts: len(m.Parts), sum: sum})
-	return sum
 }
 
 // hashed is a digest over texts, each with its length before it.

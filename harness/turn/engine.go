@@ -238,6 +238,7 @@ type run struct {
 	sums     *summer     // of the messages
 	counted  float64     // US dollars of f.Cost that the store has counted
 	written  *model.Written
+	sent     model.Request // the last one
 	log      *slog.Logger
 }
 

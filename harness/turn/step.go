@@ -83,7 +83,7 @@ func (r *run) step(ctx context.Context) (settled bool, err error) {
 	if err != nil {
 		return r.failed(ctx, err)
 	}
-	calls := r.said(n, &m, choice, resp, took)
+	calls := r.said(n, choice, resp, took)
 	if ctx.Err() != nil { // what was said is kept, but nothing comes of it
 		for _, p := range calls {
 			r.did(p, n, record.Refused, lineNotBegun, 0)
@@ -247,6 +247,7 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, request func() mod
 
 // once makes one call, unless the provider is known to be down.
 func (r *run) once(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, error) {
+	r.sent = req
 	var failed error
 	req.Image = func(ref string) (data []byte, err error) {
 		data, failed = r.image(ctx, ref)
@@ -310,10 +311,10 @@ func (r *run) failed(ctx context.Context, err error) (bool, error) {
 }
 
 // said records the answer and returns its calls.
-func (r *run) said(n int, m *harness.Manifest, c model.Choice, resp model.Response, took time.Duration) []model.Part {
+func (r *run) said(n int, c model.Choice, resp model.Response, took time.Duration) []model.Part {
 	r.add(record.Said{
 		Turn: r.f.Turn.ID, Step: n, Parts: resp.Parts, Stop: resp.Stop, Asked: c.Full(), Answered: resp.Model, ID: resp.ID,
-		Prompt: digest([]byte(m.System())), Request: r.sums.asked(r.request(m, c)), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
+		Prompt: digest([]byte(r.sent.System)), Request: r.sums.asked(r.sent), Usage: resp.Usage, Cost: c.Spec.Cost(resp.Usage), Took: took, Raw: resp.Raw,
 	})
 	var calls []model.Part
 	for _, p := range resp.Parts {
