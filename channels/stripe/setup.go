@@ -94,6 +94,9 @@ func New(o Options) (*Channel, error) {
 // Name is "stripe".
 func (c *Channel) Name() string { return Name }
 
+// Asks says whether there is a key to ask Stripe with.
+func (c *Channel) Asks() bool { return c.api != nil }
+
 // modeOf reads the mode of a key from its prefix.
 func modeOf(key string) string {
 	for _, mode := range [...]string{"live", "test"} {

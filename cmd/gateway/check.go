@@ -90,7 +90,7 @@ func (f *fileSettings) explain(w io.Writer) {
 		if a.Memory {
 			head += ", memory"
 		}
-		fmt.Fprintf(w, "agent %-16s %s%s\n", name, head, has(a.Skills, a.MCP, a.Subagents))
+		fmt.Fprintf(w, "agent %-16s %s%s\n", name, head, has(a.Skills, a.MCP, a.Tools, a.Subagents))
 		for _, r := range a.Ladder {
 			line := r.Model
 			if r.Sandbox != "" {
@@ -102,7 +102,7 @@ func (f *fileSettings) explain(w io.Writer) {
 			if r.For > 0 {
 				line += ", for " + r.For.String()
 			}
-			fmt.Fprintf(w, "    %-18s %s%s\n", r.Name, line, has(r.Skills, r.MCP, r.Subagents))
+			fmt.Fprintf(w, "    %-18s %s%s\n", r.Name, line, has(r.Skills, r.MCP, r.Tools, r.Subagents))
 		}
 	}
 	b := f.budgets
@@ -125,11 +125,11 @@ func (f *fileSettings) explain(w io.Writer) {
 }
 
 // has is what an agent or a level names.
-func has(skills, servers, subagents []string) (text string) {
+func has(skills, servers, tools, subagents []string) (text string) {
 	for _, one := range []struct {
 		what  string
 		names []string
-	}{{"skills", skills}, {"servers", servers}, {"subagents", subagents}} {
+	}{{"skills", skills}, {"servers", servers}, {"tools", tools}, {"subagents", subagents}} {
 		if len(one.names) > 0 {
 			text += ", " + one.what + " " + strings.Join(one.names, " ")
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/harness/enhance"
 )
@@ -15,10 +16,12 @@ type offer struct {
 	skills  *shelf // nil if it cannot be read
 	servers *remotes
 	recall  *recall
+	// channels are those that tools may use.
+	channels []channels.Channel
 }
 
 // offerOf reads what there is. Servers must be ready to be used.
-func offerOf(s *config.Settings, f *fileSettings) *offer {
+func offerOf(s *config.Settings, f *fileSettings, cs ...channels.Channel) *offer {
 	sh, err := openShelf(s, f.skills)
 	if err != nil {
 		s.Refuse("skills", err.Error(), "a folder and a lock file that can be read")
@@ -29,10 +32,10 @@ func offerOf(s *config.Settings, f *fileSettings) *offer {
 	}
 	r := remotesOf(s, f.mcp)
 	r.ready(s)
-	return &offer{skills: sh, servers: r, recall: recallOf(s, f.memory)}
+	return &offer{skills: sh, servers: r, recall: recallOf(s, f.memory), channels: cs}
 }
 
-// to gives the rungs of an agent the skills and servers that its settings name.
+// to gives the rungs of an agent the skills, servers and tools that its settings name.
 // What it has on every level belongs to the first, and the levels above have
 // what those below have.
 func (o *offer) to(s *config.Settings, path string, a agentSettings, rungs []enhance.Rung) {
@@ -40,17 +43,17 @@ func (o *offer) to(s *config.Settings, path string, a agentSettings, rungs []enh
 		return // refused already
 	}
 	had := map[string]bool{}
-	o.add(s, path, a.Skills, a.MCP, &rungs[0], had)
+	o.add(s, path, a.Skills, a.MCP, a.Tools, &rungs[0], had)
 	if a.Memory {
 		o.recall.used = true
 		rungs[0].Use = append(rungs[0].Use, o.recall.use)
 	}
 	for i, r := range a.Ladder {
-		o.add(s, fmt.Sprintf("%s.ladder[%d]", path, i), r.Skills, r.MCP, &rungs[i], had)
+		o.add(s, fmt.Sprintf("%s.ladder[%d]", path, i), r.Skills, r.MCP, r.Tools, &rungs[i], had)
 	}
 }
 
-func (o *offer) add(s *config.Settings, at string, skills, servers []string, r *enhance.Rung, had map[string]bool) {
+func (o *offer) add(s *config.Settings, at string, skills, servers, tools []string, r *enhance.Rung, had map[string]bool) {
 	again := func(at, what, name string) bool {
 		if had[what+name] {
 			s.Refuse(at, fmt.Sprintf("%q again", name), "each "+what+" once; the levels above have it as well")
@@ -71,6 +74,11 @@ func (o *offer) add(s *config.Settings, at string, skills, servers []string, r *
 	for i, name := range servers {
 		if at := fmt.Sprintf("%s.mcp[%d]", at, i); !again(at, "server", name) {
 			r.Use = append(r.Use, o.servers.find(s, at, name))
+		}
+	}
+	for i, name := range tools {
+		if at := fmt.Sprintf("%s.tools[%d]", at, i); !again(at, "set of tools", name) {
+			r.Use = append(r.Use, findTools(s, at, name, o.channels))
 		}
 	}
 }

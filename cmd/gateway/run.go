@@ -74,7 +74,7 @@ func partsOf(s *config.Settings) parts {
 		b := setup()
 		p.sandboxes[b.Name()] = b
 	}
-	p.offer = offerOf(s, &f)
+	p.offer = offerOf(s, &f, p.channels...)
 	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes, p.offer), f.models
 	p.routes = f.routesOf(s)
 	p.checkPlaces(s)

@@ -43,6 +43,7 @@ type agentSettings struct {
 	Ladder []rungSettings `yaml:"ladder" doc:"The levels of enhance, the lowest first."`
 	Skills []string       `yaml:"skills" doc:"Skills that it may read, on every level."`
 	MCP    []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has, on every level."`
+	Tools  []string       `yaml:"tools" doc:"Sets of tools that it has, on every level: stripe.read. stripe.write needs approvals, which this version does not have."`
 	// Thinking is that of levels without their own.
 	Thinking   model.Thinking     `yaml:"thinking" doc:"How much its models think: off, low, medium or high; as the model does by itself if not set. What a model cannot do becomes what it can."`
 	Compaction compactionSettings `yaml:"compaction" doc:"When older messages are replaced by a summary, and how."`
@@ -60,6 +61,7 @@ type rungSettings struct {
 	Who       chat.Role      `yaml:"who" doc:"Least role of everybody in the thread: outsider, member, maintainer or admin."`
 	Skills    []string       `yaml:"skills" doc:"Skills that it may read from this level on."`
 	MCP       []string       `yaml:"mcp" doc:"Names from mcp: servers whose tools it has from this level on."`
+	Tools     []string       `yaml:"tools" doc:"Sets of tools that it has from this level on."`
 	Subagents []string       `yaml:"subagents" doc:"Names from agents: whom it may give tasks from this level on."`
 	For       time.Duration  `yaml:"for" doc:"How long a climb lasts; as long as the conversation if not set."`
 	Approve   bool           `yaml:"approve" doc:"Reserved for approvals, which this version does not have: must be false."`

@@ -48,6 +48,12 @@ var sandboxSetups = []func() sandbox.Provider{
 	func() sandbox.Provider { return virtual.New(virtual.Options{}) },
 }
 
+// toolSets are tools that settings name with agents.NAME.tools.
+var toolSets = map[string]toolSet{
+	"stripe.read":  {"Stripe with STRIPE_API_KEY", stripeRead},
+	"stripe.write": {"approvals, which this version does not have: nothing may change money without a person's yes", notYet},
+}
+
 // goAgents are agents written in Go: settings name them with agents.NAME.code.
 var goAgents = map[string]harness.Agent{}
 
