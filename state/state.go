@@ -311,6 +311,12 @@ type Reader interface {
 	// Event says what became of an event admitted in the last DedupeFor, by
 	// its ID, or ErrNotFound.
 	Event(ctx context.Context, channel, id string) (Admission, error)
+	// Acts says what became of the events that told of one human act, by its
+	// Same, the oldest first; none if nothing did in the last DedupeFor.
+	Acts(ctx context.Context, channel, same string) ([]Act, error)
+	// Unsent lists the posts of all conversations that are not Sent, the last
+	// queued first, at most limit.
+	Unsent(ctx context.Context, limit int) ([]PostView, error)
 	// Find returns the conversation that owns a thread, or ErrNotFound.
 	Find(ctx context.Context, t chat.Thread) (Conversation, error)
 	// Threads lists the threads that the conversation owns besides its own, in
@@ -318,15 +324,23 @@ type Reader interface {
 	Threads(ctx context.Context, id ID) ([]chat.Thread, error)
 }
 
+// An Act is an event that told of something that somebody did.
+type Act struct {
+	Event string // its ID
+	At    time.Time
+	Admission
+}
+
 // A PostView is a post and its state.
 type PostView struct {
-	Post      chat.Post
-	State     PostState // never Due
-	Ref       string
-	Reason    string
-	Attempts  int
-	QueuedAt  time.Time
-	SettledAt time.Time
+	Conversation ID
+	Post         chat.Post
+	State        PostState // never Due
+	Ref          string
+	Reason       string
+	Attempts     int
+	QueuedAt     time.Time
+	SettledAt    time.Time
 }
 
 // Values keeps named values that belong to no conversation, in spaces such as

@@ -62,6 +62,9 @@ func NewAPI(o Options) *API {
 	}
 	add("GET", "/api/v1/conversations", a.list)
 	add("GET", "/api/v1/events/{channel}/{event}", a.event)
+	add("GET", "/api/v1/outbox", a.outbox)
+	add("POST", "/api/v1/outbox/{conversation}/retry", a.revise(a.Store.RetryPost))
+	add("POST", "/api/v1/outbox/{conversation}/drop", a.revise(a.Store.DropPost))
 	// A conversation has two addresses: its id, and the agent with the id it was started under.
 	for _, at := range []string{"/api/v1/conversations/{conversation}", "/api/v1/agents/{agent}/conversations/{id}"} {
 		add("GET", at, a.head)

@@ -26,6 +26,7 @@ const (
 	noSuchEvent          Code = "no_such_event"
 	noSuchTurn           Code = "no_such_turn"
 	noSuchFile           Code = "no_such_file"
+	noSuchPost           Code = "no_such_post"
 	methodNotAllowed     Code = "method_not_allowed"
 	keyUsed              Code = "key_used"
 	conversationExists   Code = "conversation_exists"
@@ -51,6 +52,7 @@ var codes = map[Code]struct {
 	noSuchEvent:          {http.StatusNotFound, "Events are remembered for 31 days."},
 	noSuchTurn:           {http.StatusNotFound, "The records of the conversation name its turns."},
 	noSuchFile:           {http.StatusNotFound, "The path `files` of the conversation lists them."},
+	noSuchPost:           {http.StatusNotFound, "`GET /api/v1/outbox` lists them: a dead one can be tried again, one that is pending or unknown dropped."},
 	methodNotAllowed:     {http.StatusMethodNotAllowed, "The header Allow says what the path takes."},
 	keyUsed:              {http.StatusConflict, "Use a key for one message only."},
 	conversationExists:   {http.StatusConflict, "Choose another id for the fork."},

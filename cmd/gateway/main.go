@@ -60,6 +60,7 @@ type cli struct {
 	Ask           askCmd           `cmd:"" help:"Say something to an agent of the running gateway and print the answer."`
 	Replay        redeliverCmd     `cmd:"" help:"Deliver recorded deliveries to the running gateway, signed with the configured secret."`
 	Conversations conversationsCmd `cmd:"" help:"Look at conversations in the store, also beside a running gateway."`
+	Outbox        outboxCmd        `cmd:"" help:"Look at the posts that are not sent, try dead ones again, give others up."`
 	Skills        skillsCmd        `cmd:"" help:"Look at skills and pin them."`
 	Memory        memoryCmd        `cmd:"" help:"Look at what is remembered, and embed it again."`
 	MCP           mcpCmd           `cmd:"" name:"mcp" help:"Look at MCP servers and pin their tools."`

@@ -49,6 +49,7 @@ type event struct {
 	id     state.ID
 	seq    int64 // of the inbox entry
 	reason string
+	act    string // that it told of
 }
 
 // Admit stores events.
@@ -87,7 +88,7 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 	if e := s.known(s.same, channel, a.Event.Same); e != nil && a.Event.Same != "" {
 		return state.Admission{Status: state.Duplicate, Conversation: e.id, Seq: e.seq}
 	}
-	e := &event{at: now, data: data, status: state.Admitted, reason: a.Ignored}
+	e := &event{at: now, data: data, status: state.Admitted, reason: a.Ignored, act: a.Event.Same}
 	s.events[[2]string{channel, a.Event.ID}] = e
 	c := s.byThread[a.Event.Thread]
 	if e.reason == "" && a.Follow && (c == nil || !a.Left && (c.left || c.UpdatedAt.Before(micro(a.Since)))) {

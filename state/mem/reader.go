@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -54,6 +55,7 @@ func (s *Store) Posts(ctx context.Context, id state.ID) ([]state.PostView, error
 	out := make([]state.PostView, len(c.posts))
 	for i, p := range c.posts {
 		out[i] = p.view(s.now())
+		out[i].Conversation = id
 	}
 	return out, nil
 }
@@ -88,6 +90,47 @@ func (s *Store) Event(ctx context.Context, channel, id string) (state.Admission,
 		return state.Admission{}, state.ErrNotFound
 	}
 	return state.Admission{Status: e.status, Conversation: e.id, Seq: e.seq, Reason: e.reason}, nil
+}
+
+// Acts says what became of the events of one act.
+func (s *Store) Acts(ctx context.Context, channel, same string) ([]state.Act, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var out []state.Act
+	for key, e := range s.events {
+		if key[0] == channel && same != "" && e.act == same && s.known(s.events, key[0], key[1]) != nil {
+			out = append(out, state.Act{Event: key[1], At: e.at, Admission: state.Admission{
+				Status: e.status, Conversation: e.id, Seq: e.seq, Reason: e.reason,
+			}})
+		}
+	}
+	slices.SortFunc(out, func(a, b state.Act) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Event, b.Event)) })
+	return out, nil
+}
+
+// Unsent lists the posts that are not sent.
+func (s *Store) Unsent(ctx context.Context, limit int) ([]state.PostView, error) {
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var out []state.PostView
+	for _, c := range s.all {
+		for _, p := range c.posts {
+			if v := p.view(s.now()); v.State != state.Sent {
+				v.Conversation = c.ID
+				out = append(out, v)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b state.PostView) int {
+		return cmp.Or(b.QueuedAt.Compare(a.QueuedAt), cmp.Compare(a.Conversation, b.Conversation), cmp.Compare(a.Post.Key, b.Post.Key))
+	})
+	return out[:min(limit, len(out))], nil
 }
 
 // Find returns the conversation of a thread.

@@ -48,8 +48,8 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 		reason = state.NotFollowed
 	}
 	if reason != "" {
-		_, err := t.exec(`INSERT INTO events (at, channel, id, reason, digest) VALUES (?, ?, ?, ?, ?)`,
-			t.now, a.Event.Thread.Channel, a.Event.ID, reason, digest)
+		_, err := t.exec(`INSERT INTO events (at, channel, id, act, reason, digest) VALUES (?, ?, ?, ?, ?, ?)`,
+			t.now, a.Event.Thread.Channel, a.Event.ID, orNull(a.Event.Same), reason, digest)
 		return state.Admission{Status: state.Ignored, Reason: reason}, err
 	}
 	if h == nil {
@@ -58,13 +58,16 @@ func (t *tx) admit(a state.Admit, data []byte) (state.Admission, error) {
 	if err := t.put(h, a, data); err != nil {
 		return state.Admission{}, err
 	}
-	var same any
-	if a.Event.Same != "" {
-		same = a.Event.Same
-	}
 	_, err = t.exec(`INSERT INTO events (at, channel, id, same, conversation, seq, digest) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		t.now, a.Event.Thread.Channel, a.Event.ID, same, h.n, h.arrived, digest)
+		t.now, a.Event.Thread.Channel, a.Event.ID, orNull(a.Event.Same), h.n, h.arrived, digest)
 	return state.Admission{Status: state.Admitted, Conversation: h.id, Seq: h.arrived}, err
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
 }
 
 // put adds the event to the inbox of its conversation, which may be new.

@@ -75,18 +75,8 @@ func (s *Store) Records(ctx context.Context, id state.ID, after int64, limit int
 // Posts lists the posts of a conversation.
 func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.query(`SELECT post, `+stateOf+`, ref, reason, attempts, queued_at, settled_at FROM posts
-			WHERE conversation = (SELECT n FROM conversations WHERE id = ?2) ORDER BY n`, func(r row) error {
-			v := state.PostView{
-				State: state.PostState(r.text(1)), Ref: r.text(2), Reason: r.text(3),
-				Attempts: int(r.int(4)), QueuedAt: r.time(5), SettledAt: r.time(6),
-			}
-			if err := json.Unmarshal(r.bytes(0), &v.Post); err != nil {
-				return err
-			}
-			out = append(out, v)
-			return nil
-		}, micro(s.clock()), string(id))
+		out, err = c.posts(`p.conversation = (SELECT n FROM conversations WHERE id = ?2) ORDER BY p.n`, micro(s.clock()), string(id))
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list posts of %s: %w", id, err)
@@ -94,9 +84,9 @@ func (s *Store) Posts(ctx context.Context, id state.ID) (out []state.PostView, e
 	return out, nil
 }
 
-// stateOf is what people see of a post at a time.
-const stateOf = `CASE WHEN state <> 'due' THEN state WHEN owner IS NOT NULL AND due_at > ?1 THEN 'sending'
-	WHEN owner IS NOT NULL OR doubt_at IS NOT NULL THEN 'unknown' ELSE 'pending' END`
+// stateOf is what people see of a post p at a time, ?1.
+const stateOf = `CASE WHEN p.state <> 'due' THEN p.state WHEN p.owner IS NOT NULL AND p.due_at > ?1 THEN 'sending'
+	WHEN p.owner IS NOT NULL OR p.doubt_at IS NOT NULL THEN 'unknown' ELSE 'pending' END`
 
 // Threads lists the threads that a conversation owns besides its own.
 func (s *Store) Threads(ctx context.Context, id state.ID) (out []chat.Thread, err error) {
@@ -132,6 +122,60 @@ func (s *Store) Event(ctx context.Context, channel, id string) (a state.Admissio
 		return state.Admission{}, fmt.Errorf("event %s of %s: %w", id, channel, err)
 	}
 	return a, nil
+}
+
+// Acts says what became of the events of one act.
+func (s *Store) Acts(ctx context.Context, channel, same string) (out []state.Act, err error) {
+	if same == "" {
+		return nil, nil
+	}
+	err = s.read(ctx, func(c *conn) error {
+		return c.query(`SELECT e.id, e.at, c.id, e.seq, e.reason
+			FROM (SELECT * FROM events WHERE channel = ?1 AND same = ?2 UNION ALL SELECT * FROM events WHERE channel = ?1 AND act = ?2) e
+			LEFT JOIN conversations c ON c.n = e.conversation WHERE e.at > ?3 ORDER BY e.at, e.id`, func(r row) error {
+			a := state.Act{Event: r.text(0), At: r.time(1), Admission: state.Admission{
+				Status: state.Admitted, Conversation: state.ID(r.text(2)), Seq: r.int(3), Reason: r.text(4),
+			}}
+			if a.Conversation == "" {
+				a.Status = state.Ignored
+			}
+			out = append(out, a)
+			return nil
+		}, channel, same, micro(s.clock()).Add(-state.DedupeFor))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("events of an act in %s: %w", channel, err)
+	}
+	return out, nil
+}
+
+// Unsent lists the posts that are not sent.
+func (s *Store) Unsent(ctx context.Context, limit int) (out []state.PostView, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		out, err = c.posts(`p.state <> 'sent' ORDER BY p.queued_at DESC, c.id, p.key LIMIT ?2`, micro(s.clock()), max(limit, 0))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list posts that are not sent: %w", err)
+	}
+	return out, nil
+}
+
+// posts reads posts p of conversations c as they are at a time, ?1.
+func (c *conn) posts(which string, args ...any) (out []state.PostView, err error) {
+	err = c.query(`SELECT p.post, `+stateOf+`, p.ref, p.reason, p.attempts, p.queued_at, p.settled_at, c.id
+		FROM posts p JOIN conversations c ON c.n = p.conversation WHERE `+which, func(r row) error {
+		v := state.PostView{
+			State: state.PostState(r.text(1)), Ref: r.text(2), Reason: r.text(3),
+			Attempts: int(r.int(4)), QueuedAt: r.time(5), SettledAt: r.time(6), Conversation: state.ID(r.text(7)),
+		}
+		if err := json.Unmarshal(r.bytes(0), &v.Post); err != nil {
+			return err
+		}
+		out = append(out, v)
+		return nil
+	}, args...)
+	return out, err
 }
 
 // Find returns the conversation of a thread.

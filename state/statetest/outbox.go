@@ -58,7 +58,7 @@ func testOutcomes(t *testing.T, h Harness) {
 	queued := k.Now()
 	views := func(want state.PostView) {
 		k.Helper()
-		want.Post, want.QueuedAt = post(1, "p"), queued
+		want.Conversation, want.Post, want.QueuedAt = id, post(1, "p"), queued
 		got, err := k.Posts(k.ctx, id)
 		if err != nil {
 			t.Fatal(err)
@@ -205,4 +205,60 @@ func testReader(t *testing.T, h Harness) {
 	if posts, err := k.Posts(k.ctx, "nobody"); err != nil || len(posts) != 0 {
 		t.Errorf("posts of nobody are %v, %v", posts, err)
 	}
+}
+
+// What operators ask: which events told of what somebody did, and which posts
+// are not sent.
+func testQuestions(t *testing.T, h Harness) {
+	k := newKit(t, h)
+	heard, ignored, again := ask(1, "heard"), ask(1, "ignored"), ask(1, "later")
+	heard.Event.Same, ignored.Event.Same, again.Event.Same = "act", "act", "other"
+	ignored.Ignored = "boring"
+	k.admit(ignored)
+	k.advance(time.Second)
+	k.admit(heard)
+	k.admit(again)
+	id := state.ConversationID("assistant", thread(1))
+	acts := func(channel, same string, want ...state.Act) {
+		t.Helper()
+		got, err := k.Acts(k.ctx, channel, same)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.same("acts of "+same, got, want)
+	}
+	acts("slack", "act",
+		state.Act{Event: "ignored", At: start, Admission: state.Admission{Status: state.Ignored, Reason: "boring"}},
+		state.Act{Event: "heard", At: start.Add(time.Second), Admission: state.Admission{Status: state.Admitted, Conversation: id, Seq: 1}})
+	acts("slack", "")
+	acts("slack", "none")
+	acts("discord", "act")
+
+	k.commit(k.claim(), state.Batch{Taken: 9, Release: true, Posts: []chat.Post{post(1, "a"), post(1, "b"), post(2, "c")}})
+	e, err := k.ClaimPosts(k.ctx, "sender", 9, time.Minute)
+	if err != nil || len(e) != 2 {
+		t.Fatal(len(e), err)
+	}
+	for i, o := range []state.Outcome{{State: state.Sent, Ref: "r"}, {State: state.Dead, Reason: "gone"}} {
+		if err := k.SettlePost(k.ctx, e[i], o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unsent := func(limit int, want ...string) {
+		t.Helper()
+		got, err := k.Unsent(k.ctx, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, v := range got {
+			lines = append(lines, fmt.Sprint(v.Conversation == id, " ", v.Post.Key, " ", v.State, " ", v.Reason))
+		}
+		k.same("unsent", lines, want)
+	}
+	unsent(9, "true b pending ", "true c dead gone")
+	unsent(1, "true b pending ")
+	unsent(0)
+	k.advance(state.DedupeFor)
+	acts("slack", "act")
 }

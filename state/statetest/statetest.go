@@ -69,6 +69,7 @@ func Run(t *testing.T, h Harness) {
 		"posts: claims that run out":             testPostExpiry,
 		"posts: keys":                            testPostKeys,
 		"reader: conversations, posts, events":   testReader,
+		"reader: what operators ask":             testQuestions,
 		"values: put, read and listed":           testValues,
 		"values: whole calls are seen":           testValueRaces,
 		"values: counts add up":                  testCounts,

@@ -293,7 +293,7 @@ func (w *walk) readOne() {
 	t := w.thread(w.IntN(5))
 	id := state.ConversationID(w.agent(), t)
 	event, after, before, limit := fmt.Sprint("e", w.IntN(60)), int64(w.IntN(10)), w.at(), w.IntN(5)
-	space, key := spaces[w.IntN(2)], fmt.Sprint("k", w.IntN(12))
+	space, key, same := spaces[w.IntN(2)], fmt.Sprint("k", w.IntN(12)), fmt.Sprint("s", w.IntN(30))
 	read := []func(state.Store) (any, error){
 		func(s state.Store) (any, error) { return s.Load(w.ctx, id, after) },
 		func(s state.Store) (any, error) { return s.Records(w.ctx, id, after, limit) },
@@ -301,9 +301,11 @@ func (w *walk) readOne() {
 		func(s state.Store) (any, error) { return s.Posts(w.ctx, id) },
 		func(s state.Store) (any, error) { return s.Find(w.ctx, t) },
 		func(s state.Store) (any, error) { return s.Event(w.ctx, t.Channel, event) },
+		func(s state.Store) (any, error) { return s.Acts(w.ctx, t.Channel, same) },
+		func(s state.Store) (any, error) { return s.Unsent(w.ctx, limit) },
 		func(s state.Store) (any, error) { return s.Conversations(w.ctx, before, limit) },
 		func(s state.Store) (any, error) { return s.Value(w.ctx, space, key) },
 		func(s state.Store) (any, error) { return s.ListValues(w.ctx, space, key, limit) },
-	}[w.IntN(9)]
+	}[w.IntN(11)]
 	w.both("read", read)
 }
