@@ -113,6 +113,9 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 		c.Response().Header().Set("Retry-After", "1")
 		return g.refuse(c, w, http.StatusServiceUnavailable, "store failed")
 	}
+	if in.Empty {
+		return c.NoContent(http.StatusNoContent)
+	}
 	if in.Reply == nil {
 		return c.NoContent(http.StatusOK)
 	}

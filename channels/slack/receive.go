@@ -20,8 +20,12 @@ const (
 	window      = 300 // seconds a request may be old or early
 )
 
-// Topics are what events are about, as routes name them.
-var Topics = []string{"slack.mention", "slack.dm", "slack.thread", "slack.message", "slack.*"}
+// Topics are what events are about, as routes name them; Usual those that are
+// answered when no routes are set.
+var (
+	Topics = []string{"slack.mention", "slack.dm", "slack.thread", "slack.message", "slack.*"}
+	Usual  = []string{"slack.mention", "slack.dm", "slack.thread"}
+)
 
 // Routes has the one route of the Events API; none without a signing secret,
 // when all comes by the socket.

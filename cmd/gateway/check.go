@@ -50,8 +50,12 @@ func (checkCmd) Run(_ context.Context, e env, s *config.Settings) error {
 	if p.offer.recall.used {
 		fmt.Fprintf(e.stdout, "memory                 %s\n", p.offer.recall.embedder.Name())
 	}
-	fmt.Fprintf(e.stdout, "answered from role     %s\nmembers                %s\nmaintainers            %s\nadmins                 %s\n",
-		p.talk, people(p.access.Members), people(p.access.Maintainers), people(p.access.Admins))
+	fmt.Fprintf(e.stdout, "answered from role     %s\n", p.talk)
+	for _, c := range p.channels {
+		if h, ok := p.file.access.holders(c.Name()); ok {
+			fmt.Fprintf(e.stdout, "%-22s members: %s; maintainers: %s; admins: %s\n", c.Name(), people(h.members), people(h.maintainers), people(h.admins))
+		}
+	}
 	for _, w := range s.Warnings() {
 		fmt.Fprintf(e.stdout, "warning: %s\n", w)
 	}
@@ -70,7 +74,7 @@ func people(ids []string) string {
 	if len(ids) == 0 {
 		return "nobody"
 	}
-	return strings.ReplaceAll(strings.Join(ids, ", "), "all", "every full member of the workspace")
+	return strings.ReplaceAll(strings.Join(ids, ", "), "all", "every full member")
 }
 
 // explain prints a line for each fallback, agent, level and budget.

@@ -35,7 +35,6 @@ type parts struct {
 	routes    []dispatch.Route
 	talk      chat.Role
 	limits    turn.Limits
-	access    slackAccess
 	sandboxes map[string]sandbox.Provider
 	names     map[string]string // of models, for showing
 	offer     *offer
@@ -47,7 +46,7 @@ type parts struct {
 // partsOf reads all settings; what is wrong or odd is noted in them.
 func partsOf(s *config.Settings) parts {
 	f := readFile(s)
-	p := parts{file: &f, talk: f.access.Talk, limits: f.limits(s), access: f.access.Slack, sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
+	p := parts{file: &f, talk: f.access.Talk, limits: f.limits(s), sandboxes: map[string]sandbox.Provider{}, level: logLevel(s)}
 	checkListen(s, varListen)
 	checkListen(s, varAdmin)
 	p.tokens = adminTokens(s)
@@ -59,7 +58,7 @@ func partsOf(s *config.Settings) parts {
 		}
 	}
 	if len(p.channels) == 0 && len(p.tokens) == 0 && s.Refused() == before {
-		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN with SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP), STRIPE_WEBHOOK_SECRET, a source in webhooks, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
+		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN with SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP), DISCORD_BOT_TOKEN, STRIPE_WEBHOOK_SECRET, a source in webhooks, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
 	}
 	var providers []model.Provider
 	for _, setup := range providerSetups {
@@ -87,17 +86,8 @@ func (p *parts) odd(s *config.Settings) {
 	for _, n := range p.unknown() {
 		s.Warn("models", n+" is not known; safe figures are used (section figures replaces them)")
 	}
-	holders := len(p.access.Admins)
-	if p.talk <= chat.Maintainer {
-		holders += len(p.access.Maintainers)
-	}
-	if p.talk <= chat.Member {
-		holders += len(p.access.Members)
-	}
 	p.unrouted(s)
-	if holders == 0 && p.talk > chat.Outsider {
-		s.Warn("access", "nobody is a "+p.talk.String()+", so nobody is answered")
-	}
+	p.unanswered(s)
 }
 
 // keeper is what an engine keeps things in.
@@ -235,6 +225,11 @@ func identify(ctx context.Context, cs []channels.Channel, logger *slog.Logger) e
 			return fmt.Errorf("%w: %s refuses its token: %s", errSettings, c.Name(), se.Reason)
 		case err != nil:
 			logger.Warn("provider not reached", "channel", c.Name(), "err", err)
+		}
+		if n, ok := c.(interface{ Notes() []string }); ok {
+			for _, note := range n.Notes() {
+				logger.Warn("application may do less than is expected", "channel", c.Name(), "note", note)
+			}
 		}
 	}
 	return nil

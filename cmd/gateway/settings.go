@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heddlehq/heddle/agents/assistant"
+	"github.com/heddlehq/heddle/channels/discord"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/channels/stripe"
 	"github.com/heddlehq/heddle/channels/webhook"
@@ -68,7 +69,7 @@ type rungSettings struct {
 }
 
 type routeSettings struct {
-	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
+	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, the same of discord and discord.post (the first message of a forum's thread), discord.command, discord.action, discord.reaction, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
 	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
@@ -86,14 +87,21 @@ type budgetSettings struct {
 }
 
 type accessSettings struct {
-	Slack slackAccess `yaml:"slack" doc:"Who is what in Slack."`
-	Talk  chat.Role   `yaml:"talk" doc:"Least role that is answered at all."`
+	Slack   slackAccess   `yaml:"slack" doc:"Who is what in Slack."`
+	Discord discordAccess `yaml:"discord" doc:"Who is what in Discord."`
+	Talk    chat.Role     `yaml:"talk" doc:"Least role that is answered at all."`
 }
 
 type slackAccess struct {
 	Members     []string `yaml:"members" doc:"all for every full member of the workspace, which is the default, or user ids and user groups."`
 	Maintainers []string `yaml:"maintainers" doc:"User ids and user groups."`
 	Admins      []string `yaml:"admins" doc:"User ids and user groups."`
+}
+
+type discordAccess struct {
+	Members     []string `yaml:"members" doc:"Ids of roles of a guild and of people, or all for every member of the guild; nobody if not set, since a guild may be open to everybody."`
+	Maintainers []string `yaml:"maintainers" doc:"Ids of roles and people."`
+	Admins      []string `yaml:"admins" doc:"Ids of roles and people."`
 }
 
 // figures replace what is known about a model.
@@ -148,6 +156,11 @@ func readFile(s *config.Settings) fileSettings {
 func (f *fileSettings) slackAccess() slack.Access {
 	a := f.access.Slack
 	return slack.Access{Members: a.Members, Maintainers: a.Maintainers, Admins: a.Admins}
+}
+
+func (f *fileSettings) discordAccess() discord.Access {
+	a := f.access.Discord
+	return discord.Access{Members: a.Members, Maintainers: a.Maintainers, Admins: a.Admins}
 }
 
 // names checks the model names and adds the usual ones for the providers there are.
@@ -326,7 +339,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 			s.Refuse("routes", "none", "routes, because there are several agents: "+strings.Join(names, ", "))
 			return nil
 		}
-		return []dispatch.Route{{On: []string{"slack.mention", "slack.dm", "slack.thread"}, Agent: names[0]}}
+		return []dispatch.Route{{On: slices.Concat(slack.Usual, discord.Usual), Agent: names[0]}}
 	}
 	topics := slices.Concat(topics, webhook.Topics(f.webhooks))
 	var out []dispatch.Route

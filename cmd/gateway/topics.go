@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heddlehq/heddle/channels/discord"
+	"github.com/heddlehq/heddle/channels/slack"
+	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/config"
 )
 
@@ -29,6 +32,40 @@ func (p *parts) unrouted(s *config.Settings) {
 		}
 		if !named {
 			s.Warn("routes", "none names "+c.Name()+": nothing that comes from there is answered")
+		}
+	}
+}
+
+// Holders are who holds which role in a channel, in the words of the settings.
+type holders struct{ members, maintainers, admins []string }
+
+// holders are those of a channel, false for one without people.
+func (a accessSettings) holders(channel string) (holders, bool) {
+	switch channel {
+	case slack.Name:
+		return holders{a.Slack.Members, a.Slack.Maintainers, a.Slack.Admins}, true
+	case discord.Name:
+		return holders{a.Discord.Members, a.Discord.Maintainers, a.Discord.Admins}, true
+	}
+	return holders{}, false
+}
+
+// unanswered warns of channels in which nobody has the role that is answered.
+func (p *parts) unanswered(s *config.Settings) {
+	for _, c := range p.channels {
+		h, ok := p.file.access.holders(c.Name())
+		if !ok {
+			continue
+		}
+		n := len(h.admins)
+		if p.talk <= chat.Maintainer {
+			n += len(h.maintainers)
+		}
+		if p.talk <= chat.Member {
+			n += len(h.members)
+		}
+		if n == 0 && p.talk > chat.Outsider {
+			s.Warn("access."+c.Name(), "nobody is a "+p.talk.String()+", so nobody is answered")
 		}
 	}
 }

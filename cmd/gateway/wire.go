@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/heddlehq/heddle/channels"
+	"github.com/heddlehq/heddle/channels/discord"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/channels/stripe"
 	"github.com/heddlehq/heddle/channels/webhook"
@@ -26,6 +27,9 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 		return some[channels.Channel](slack.Setup(s, f.slackAccess()))
 	},
 	func(s *config.Settings, f *fileSettings) channels.Channel {
+		return some[channels.Channel](discord.Setup(s, f.discordAccess()))
+	},
+	func(s *config.Settings, f *fileSettings) channels.Channel {
 		return some[channels.Channel](stripe.Setup(s, f.stripe))
 	},
 	func(s *config.Settings, f *fileSettings) channels.Channel {
@@ -34,7 +38,7 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 }
 
 // topics are what routes may name, beside the sources of webhooks.
-var topics = slices.Concat(slack.Topics, stripe.Topics)
+var topics = slices.Concat(slack.Topics, discord.Topics, stripe.Topics)
 
 // providerSetups make the model providers that the settings enable.
 var providerSetups = []func(*config.Settings) []model.Provider{
@@ -67,6 +71,7 @@ var stores = map[string]storeKind{"mem": memStore, "sqlite": sqliteStore}
 var vars = []config.Group{
 	{Title: "Gateway", Vars: gatewayVars},
 	{Title: "Slack", Vars: slack.Vars},
+	{Title: "Discord", Vars: discord.Vars},
 	{Title: "Stripe", Doc: "[stripe.md](stripe.md) is the guide.", Vars: stripe.Vars, Section: stripe.Name, Type: stripe.Settings{}},
 	{Title: "Webhooks", Doc: "Sources of signed JSON, by a name of your own. [webhooks.md](webhooks.md) is the guide.", Section: webhook.Section, Type: map[string]webhook.Settings{}},
 	{Title: "OpenAI and compatible servers", Vars: openai.Vars},
@@ -81,7 +86,7 @@ var vars = []config.Group{
 	{Title: "Memory", Doc: "What agents with memory find again. [memory.md](memory.md) is the guide.", Section: "memory", Type: memorySettings{}},
 	{Title: "Routes", Doc: "Which agent answers what; the first match wins. What matches nothing is recorded as ignored.", Section: "routes", Type: []routeSettings{}},
 	{Title: "Budgets", Doc: "What a turn and a conversation may take, subagents included. Who reaches a limit is told so in the thread.", Section: "budgets", Type: budgetSettings{}},
-	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders.", Section: "access", Type: accessSettings{}},
+	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders. In Discord nobody is a member unless named.", Section: "access", Type: accessSettings{}},
 }
 
 // some makes a nil pointer a nil interface.

@@ -256,7 +256,7 @@ func isStop(e chat.Event) bool {
 
 // bare is the text of a message without case, blanks and punctuation around it.
 func bare(e chat.Event) string {
-	if e.Kind != chat.Mention && e.Kind != chat.Message || len(e.Files) > 0 {
+	if e.Kind != chat.Mention && e.Kind != chat.Message && e.Kind != chat.Command || len(e.Files) > 0 {
 		return ""
 	}
 	return strings.ToLower(strings.TrimFunc(e.Text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }))
