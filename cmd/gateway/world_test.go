@@ -51,6 +51,7 @@ type world struct {
 	front   string // address of the program
 	guarded *guarded
 	stripe  *stripeWorld
+	discord *discordWorld
 	admin   string // and of its admin listener
 
 	mu     sync.Mutex
@@ -220,7 +221,7 @@ func (w *world) environ(ts *testscript.TestScript) (env []string) {
 	for _, k := range []string{
 		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
-		"STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_URL", "MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
+		"DISCORD_BOT_TOKEN", "DISCORD_APPLICATION_ID", "DISCORD_PUBLIC_KEY", "DISCORD_API_URL", "STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_URL", "MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
 	} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
