@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -90,6 +91,14 @@ type Whisperer interface {
 type Opener interface {
 	// Opened returns the thread of answers to p, which was made as ref.
 	Opened(p chat.Post, ref string) chat.Thread
+}
+
+// A Linker knows the links that people have of what was said.
+type Linker interface {
+	// Linked returns what events about the message that a link leads to have as
+	// Same, "" if it is no such link of the provider. It may ask the provider who
+	// we are.
+	Linked(ctx context.Context, link *url.URL) (same string, err error)
 }
 
 // A Signer can sign as its provider does, because they share a secret.

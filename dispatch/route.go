@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/heddlehq/heddle/chat"
@@ -27,6 +28,11 @@ func (r Route) matches(e chat.Event) bool {
 		}
 	}
 	return false
+}
+
+// Match returns the number of the route that an event takes, from 0, or -1.
+func Match(routes []Route, e chat.Event) int {
+	return slices.IndexFunc(routes, func(r Route) bool { return r.matches(e) })
 }
 
 // Where returns where an event is answered, and whether a thread is to be opened

@@ -164,7 +164,7 @@ func (e *envelope) foreign(m *message, self identity) string {
 func (e *envelope) said(self identity) chat.Event {
 	m := &e.Event
 	ev := e.base(m, m.TS, m.User)
-	ev.Same = ev.Thread.Account + "/" + m.Channel + "/" + m.TS
+	ev.Same = act(ev.Thread.Account, m.Channel, m.TS)
 	ev.Text = markdown(m.Text, self.user)
 	ev.At = stamp(m.TS)
 	ev.Kind = chat.Message
