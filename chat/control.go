@@ -32,3 +32,7 @@ const (
 	Step      = "step"   // one step, then wait for the next such event
 	SetPolicy = "policy" // Text is the Policy of the conversation, "" for its route's
 )
+
+// Leave is what a person orders with OrderUnfollow: the conversation's threads
+// are not followed until the next mention.
+const Leave = "leave"

@@ -40,6 +40,10 @@ type Event struct {
 	Handle Handle            `json:"-"`               // a short-lived right to answer; kept beside the log, never in records, logs or prompts
 }
 
+// Addressed is the fact that tells whom the text of a message addresses first,
+// by the provider's id, if that is somebody else than the bot.
+const Addressed = "addressed"
+
 // A Handle is a right to answer one event that the provider gave with it: an
 // interaction's token, a response URL. Whoever has it can post.
 type Handle struct {

@@ -37,6 +37,9 @@ type Options struct {
 	Store    state.Store
 	Channels []channels.Channel
 	Routes   []Route
+	Rooms    map[chat.Thread]Answer // by room, account or channel: parts that are empty stand for all; Follow if not set
+	Silence  time.Duration          // how long nothing is said in a thread before it is not followed any more; 0: however long
+	Bots     map[Bot]bool           // that are let in
 	Engine   Engine
 	Owner    string // names this process in leases, unique among those on the store
 	Clock    func() time.Time

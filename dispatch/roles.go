@@ -23,6 +23,7 @@ const (
 // be looked up is an outsider.
 type Roles struct {
 	rosters map[string]channels.Roster
+	bots    map[Bot]bool
 	clock   func() time.Time
 	log     *slog.Logger
 	mu      sync.Mutex
@@ -38,9 +39,10 @@ type lookup struct {
 	until time.Time
 }
 
-// NewRoles asks those channels that are rosters.
-func NewRoles(cs []channels.Channel, clock func() time.Time, log *slog.Logger) *Roles {
-	r := &Roles{rosters: map[string]channels.Roster{}, clock: clock, log: log, known: map[person]*lookup{}}
+// NewRoles asks those channels that are rosters. The bots are members, all others
+// outsiders.
+func NewRoles(cs []channels.Channel, bots map[Bot]bool, clock func() time.Time, log *slog.Logger) *Roles {
+	r := &Roles{rosters: map[string]channels.Roster{}, bots: bots, clock: clock, log: log, known: map[person]*lookup{}}
 	for _, c := range cs {
 		if ro, ok := c.(channels.Roster); ok {
 			r.rosters[c.Name()] = ro
@@ -57,6 +59,9 @@ var ErrRole = errors.New("the role is not known")
 func (r *Roles) Role(ctx context.Context, t chat.Thread, a chat.Author) (chat.Role, error) {
 	if a.Account == chat.APIAccount {
 		return chat.Admin, nil
+	}
+	if a.Bot && r.bots[Bot{t.Channel, a.ID}] {
+		return chat.Member, nil
 	}
 	ro := r.rosters[t.Channel]
 	if ro == nil || a.ID == "" || a.Bot {

@@ -34,7 +34,7 @@ func (r *roster) Role(ctx context.Context, account string, a chat.Author) (chat.
 func withRoles(t *testing.T, role func(context.Context, string, chat.Author) (chat.Role, error), test func(*testing.T, *roster, *Roles)) {
 	synctest.Test(t, func(t *testing.T) {
 		ro := &roster{role: role}
-		test(t, ro, NewRoles([]channels.Channel{&fake{}, ro}, time.Now, slog.New(slog.NewTextHandler(io.Discard, nil))))
+		test(t, ro, NewRoles([]channels.Channel{&fake{}, ro}, map[Bot]bool{{"fake", "B1"}: true}, time.Now, slog.New(slog.NewTextHandler(io.Discard, nil))))
 	})
 }
 

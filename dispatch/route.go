@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/state"
@@ -18,6 +19,9 @@ type Route struct {
 	// PostTo is where answers are posted, in a thread that the conversation opens
 	// there; zero: in the thread of the event.
 	PostTo chat.Thread
+	// Debounce is how long somebody may take to say more in a direct message or a
+	// thread before they are answered; zero: they are answered at once.
+	Debounce time.Duration
 }
 
 func (r Route) matches(e chat.Event) bool {
@@ -64,38 +68,11 @@ func Busy(routes []Route) func(chat.Event) chat.Policy {
 	}
 }
 
-// door decides for one event whether and how it is admitted. Every way in
-// passes here.
-func door(routes []Route, e chat.Event) state.Admit {
-	a := state.Admit{Event: e}
-	if e.Kind == chat.Control || strings.HasPrefix(e.Author.Account, chat.Reserved) {
-		a.Ignored = "not for a channel to say" // it would be an operator's word
-		return a
-	}
-	if e.Author.Bot {
-		a.Ignored = "another bot"
-		return a
-	}
-	if e.Kind == chat.Edited || e.Kind == chat.Deleted {
-		a.Follow, a.Quiet = true, true
-		return a
-	}
-	for _, r := range routes {
-		if r.matches(e) {
-			a.Agent = r.Agent
-			a.Follow = e.Topic == "thread"
-			return a
-		}
-	}
-	a.Ignored = "no route"
-	return a
-}
-
 // admit stores the events and counts what became of them.
 func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
 	var in []state.Admit
 	for _, e := range events {
-		a := door(g.Routes, e)
+		a := g.door(e)
 		if err := a.Validate(); err != nil {
 			// No retry would change it.
 			g.tally.add(e.Thread.Channel, "refused: cannot be stored")

@@ -24,7 +24,7 @@ func TestDoor(t *testing.T) {
 	}
 	agent := func(name string) state.Admit { return state.Admit{Agent: name} }
 	ignored := func(why string) state.Admit { return state.Admit{Ignored: why} }
-	quiet := state.Admit{Follow: true, Quiet: true}
+	quiet := state.Admit{Follow: true, Quiet: true, Left: true}
 	for _, tc := range []struct {
 		channel string
 		kind    chat.Kind
@@ -57,7 +57,8 @@ func TestDoor(t *testing.T) {
 	} {
 		e := chat.Event{ID: "e", Kind: tc.kind, Topic: tc.topic, Thread: chat.Thread{Channel: tc.channel, Account: "A"}, Author: chat.Author{ID: "U1", Bot: tc.bot}}
 		tc.want.Event = e
-		if diff := cmp.Diff(tc.want, door(routes, e)); diff != "" {
+		o := &Options{Routes: routes}
+		if diff := cmp.Diff(tc.want, o.door(e)); diff != "" {
 			t.Errorf("%s %s %q bot=%v: %s", tc.channel, tc.kind, tc.topic, tc.bot, diff)
 		}
 	}
@@ -68,7 +69,7 @@ func TestDoorKeepsReservedAccounts(t *testing.T) {
 	t.Parallel()
 	e := event("e", chat.Mention, thread("r", "1"))
 	e.Author.Account = chat.APIAccount
-	if got := door([]Route{{On: []string{"*"}, Agent: "a"}}, e); got.Ignored == "" {
+	if got := (&Options{Routes: []Route{{On: []string{"*"}, Agent: "a"}}}).door(e); got.Ignored == "" {
 		t.Errorf("an author of account %s was admitted", e.Author.Account)
 	}
 }

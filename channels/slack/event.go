@@ -166,6 +166,9 @@ func (e *envelope) said(self identity) chat.Event {
 	ev := e.base(m, m.TS, m.User)
 	ev.Same = act(ev.Thread.Account, m.Channel, m.TS)
 	ev.Text = markdown(m.Text, self.user)
+	if id := addressed(m.Text); id != "" && id != self.user {
+		ev.Facts[chat.Addressed] = id
+	}
 	ev.At = stamp(m.TS)
 	ev.Kind = chat.Message
 	if m.Type == "app_mention" || mentions(m.Text, self.user) {

@@ -19,6 +19,16 @@ func mentions(s, user string) bool {
 	return user != "" && (strings.Contains(s, "<@"+user+">") || strings.Contains(s, "<@"+user+"|"))
 }
 
+// addressed is the user whom Slack's text names first of all, "" for none.
+func addressed(s string) string {
+	id, ok := strings.CutPrefix(strings.TrimLeft(s, " "), "<@")
+	end := strings.IndexAny(id, "|>")
+	if !ok || end < 0 {
+		return ""
+	}
+	return id[:end]
+}
+
 // markdown turns Slack's text into Markdown: entities once, tokens into what a
 // reader sees, the bot's own mention gone. Emphasis is left as it stands.
 func markdown(s, bot string) string {

@@ -33,6 +33,8 @@ type parts struct {
 	models    *model.Names
 	agents    map[string]harness.Agent
 	routes    []dispatch.Route
+	rooms     map[chat.Thread]dispatch.Answer
+	bots      map[dispatch.Bot]bool
 	talk      chat.Role
 	limits    turn.Limits
 	sandboxes map[string]sandbox.Provider
@@ -76,6 +78,7 @@ func partsOf(s *config.Settings) parts {
 	p.offer = offerOf(s, &f, p.channels...)
 	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes, p.offer), f.models
 	p.routes = f.routesOf(s)
+	p.rooms, p.bots = f.roomsOf(s), f.bots()
 	p.checkPlaces(s)
 	p.odd(s)
 	return p
@@ -98,7 +101,7 @@ type keeper interface {
 
 // engine makes the engine over a store; a wrong agent is a settings error.
 func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
-	roles := dispatch.NewRoles(p.channels, time.Now, logger)
+	roles := dispatch.NewRoles(p.channels, p.bots, time.Now, logger)
 	p.offer.recall.open(log, p.channels, roles, logger)
 	e, err := turn.New(turn.Options{
 		Log: log, Values: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk, Limits: p.limits, Busy: dispatch.Busy(p.routes), Where: dispatch.Where(p.routes),
@@ -171,7 +174,7 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 		return err
 	}
 	g := dispatch.New(dispatch.Options{
-		Store: st, Channels: p.channels, Routes: p.routes, Engine: engine,
+		Store: st, Channels: p.channels, Routes: p.routes, Rooms: p.rooms, Silence: p.file.threads.silence(), Bots: p.bots, Engine: engine,
 		Owner: owner(), Clock: time.Now, Logger: logger,
 	})
 	ln, err := listen(s, varListen)

@@ -72,8 +72,9 @@ type routeSettings struct {
 	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, the same of discord and discord.post (the first message of a forum's thread), discord.command, discord.action, discord.reaction, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
-	WhileBusy chat.Policy `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
-	PostTo    string      `yaml:"post_to" doc:"Where answers are posted, such as slack/T01/C02: in a thread that each conversation opens there. Who answers in that thread goes on with the conversation, if a route names its topic (slack.thread). In the thread of the event if not set."`
+	WhileBusy chat.Policy    `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
+	PostTo    string         `yaml:"post_to" doc:"Where answers are posted, such as slack/T01/C02: in a thread that each conversation opens there. Who answers in that thread goes on with the conversation, if a route names its topic (slack.thread). In the thread of the event if not set."`
+	Debounce  *time.Duration `yaml:"debounce" doc:"How long somebody may take to say more in a direct message or a thread before they are answered; 1.2s if not set, 0s to answer at once. Mentions, files, buttons and orders such as stop are answered at once anyway."`
 }
 
 // budgetSettings limit what a turn, a conversation and a day may take.
@@ -90,6 +91,7 @@ type accessSettings struct {
 	Slack   slackAccess   `yaml:"slack" doc:"Who is what in Slack."`
 	Discord discordAccess `yaml:"discord" doc:"Who is what in Discord."`
 	Talk    chat.Role     `yaml:"talk" doc:"Least role that is answered at all."`
+	Bots    []string      `yaml:"bots" doc:"Bots that are members, by channel and id, such as slack/B0123; all others are ignored. Three turns in a row that bots begin are answered in one conversation, until a person speaks there."`
 }
 
 type slackAccess struct {
@@ -125,6 +127,8 @@ type fileSettings struct {
 	code     map[string]harness.Agent // agents in Go
 	routes   []routeSettings
 	access   accessSettings
+	rooms    map[string]roomSettings
+	threads  threadSettings
 	budgets  budgetSettings
 	skills   skillSettings
 	mcp      map[string]mcp.Settings
@@ -142,6 +146,8 @@ func readFile(s *config.Settings) fileSettings {
 	s.Section("agents", &f.agents)
 	s.Section("routes", &f.routes)
 	s.Section("access", &f.access)
+	s.Section("rooms", &f.rooms)
+	s.Section("threads", &f.threads)
 	s.Section("budgets", &f.budgets)
 	f.skills = skillSettings{Dir: "skills", Lock: skill.LockName}
 	s.Section("skills", &f.skills)
@@ -339,7 +345,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 			s.Refuse("routes", "none", "routes, because there are several agents: "+strings.Join(names, ", "))
 			return nil
 		}
-		return []dispatch.Route{{On: slices.Concat(slack.Usual, discord.Usual), Agent: names[0]}}
+		return []dispatch.Route{{On: slices.Concat(slack.Usual, discord.Usual), Agent: names[0], Debounce: usualDebounce}}
 	}
 	topics := slices.Concat(topics, webhook.Topics(f.webhooks))
 	var out []dispatch.Route
@@ -356,7 +362,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 				s.Refuse(at+".on", fmt.Sprintf("%q", on), "one of "+strings.Join(topics, ", "))
 			}
 		}
-		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent, WhileBusy: r.WhileBusy, PostTo: f.place(s, at+".post_to", r.PostTo)})
+		out = append(out, dispatch.Route{On: r.On, Agent: r.Agent, WhileBusy: r.WhileBusy, PostTo: f.place(s, at+".post_to", r.PostTo), Debounce: r.debounce(s, at)})
 	}
 	return out
 }

@@ -22,6 +22,14 @@ func cmdUnder(ts *testscript.TestScript, neg bool, args []string) {
 	w.deliver(ts, w.heard[args[0]], http.StatusOK)
 }
 
+// said NAME TEXT USER: a message of the room that names nobody.
+func cmdSaid(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 3, "said NAME TEXT USER")
+	w, _ := in(ts)
+	w.heard[args[0]] = w.slack.Message(w.said(ts, args))
+	w.deliver(ts, w.heard[args[0]], http.StatusOK)
+}
+
 // stands N M|ROOM: the N-th post stands in the thread of the M-th, or begins one in a room.
 func cmdStands(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 2, "stands N M|ROOM")

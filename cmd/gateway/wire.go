@@ -85,6 +85,8 @@ var vars = []config.Group{
 	{Title: "MCP", Doc: "Servers whose tools agents may call, by a name of your own. [mcp.md](mcp.md) is the guide.", Section: "mcp", Type: map[string]mcp.Settings{}},
 	{Title: "Memory", Doc: "What agents with memory find again. [memory.md](memory.md) is the guide.", Section: "memory", Type: memorySettings{}},
 	{Title: "Routes", Doc: "Which agent answers what; the first match wins. What matches nothing is recorded as ignored.", Section: "routes", Type: []routeSettings{}},
+	{Title: "Rooms", Doc: "What is answered where, by room (slack/T01/C02), account (slack/T01) or channel (slack); the closest counts.", Section: "rooms", Type: map[string]roomSettings{}},
+	{Title: "Threads", Doc: "How conversations are led in every channel.", Section: "threads", Type: threadSettings{}},
 	{Title: "Budgets", Doc: "What a turn and a conversation may take, subagents included. Who reaches a limit is told so in the thread.", Section: "budgets", Type: budgetSettings{}},
 	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders. In Discord nobody is a member unless named.", Section: "access", Type: accessSettings{}},
 }

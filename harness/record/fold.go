@@ -52,7 +52,9 @@ type Fold struct {
 	Policy  chat.Policy `json:"policy,omitempty"`  // of this conversation, "" for its route's
 	Ahead   []int64     `json:"ahead,omitempty"`   // places of events in the inbox that were obeyed before their turn
 	Crashes int         `json:"crashes,omitempty"` // attempts in a row that left nothing in the log
-	Work    Work        `json:"work,omitzero"`
+	// BotTurns counts the turns that bots have begun since a person spoke.
+	BotTurns int  `json:"bot_turns,omitempty"`
+	Work     Work `json:"work,omitzero"`
 
 	Declared []Declared `json:"declared,omitempty"` // files of what was heard since the last answer
 	Files    []Kept     `json:"files,omitempty"`    // that people attached
@@ -304,6 +306,12 @@ func (f *Fold) hearNow(b Heard) {
 		if f.Mode == Stepping {
 			f.Allowed = 1
 		}
+		if b.Event.Author.Bot {
+			f.BotTurns++
+		}
+	}
+	if b.Event.Author.ID != "" && !b.Event.Author.Bot {
+		f.BotTurns = 0
 	}
 	if f.Turn != nil && b.Turn != "" {
 		f.Turn.Event, f.Turn.Result = b.Event, nil // what was said since changes it

@@ -55,6 +55,7 @@ type Limits struct {
 	Wait     time.Duration // longest wait before a model call is tried again, 2 minutes
 	Attempts int           // claims of one turn before it is parked, 10
 	Crashes  int           // attempts in a row that got no further before it is parked, 3
+	BotTurns int           // turns in a row that bots may begin in one conversation, 3
 	Cache    int           // bytes of conversations kept in memory, 32 MiB
 }
 
@@ -68,6 +69,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Tries, 5)
 	set(&l.Attempts, 10)
 	set(&l.Crashes, 3)
+	set(&l.BotTurns, 3)
 	set(&l.Cache, 32<<20)
 	if l.Wait == 0 {
 		l.Wait = 2 * time.Minute

@@ -3,8 +3,6 @@ package turn
 import (
 	"context"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness/record"
@@ -27,6 +25,9 @@ const (
 	stop                 // its author wants the turn to end
 	obey                 // an operator steers
 	obeyed               // one of the last two whose turn comes only now
+	leave                // its author wants the threads not to be followed
+	left                 // it was said after that
+	looped               // bots have begun turns long enough
 )
 
 // A present is what an intake depends on besides the inbox.
@@ -56,6 +57,7 @@ type intake struct {
 	steers  bool   // calls that may be interrupted are
 	yields  bool   // an operator wants no further step now
 	waits   bool   // an author's role must be looked up again
+	left    bool   // the threads are not followed
 	told    state.Entry
 	line    string // what is posted about told
 }
@@ -109,7 +111,9 @@ func (r *run) intake(ctx context.Context, at present, entries []state.Entry) int
 			}
 		case drop:
 			p.told, p.line = e, lineDropped
-		case dont, low, nonsense, unsure, abandon, obeyed:
+		case leave:
+			p.left, p.told, p.line = true, e, lineLeft
+		case left, looped, dont, low, nonsense, unsure, abandon, obeyed:
 		}
 		p.moves = append(p.moves, a)
 		if !behind {
@@ -141,13 +145,21 @@ func (r *run) deed(ctx context.Context, p *intake, e state.Entry) (deed, chat.Ro
 		return dont, role
 	case !heard:
 		return unsure, role
-	case e.Quiet || p.turn == "":
+	case e.Quiet:
+		return hear, role
+	case p.left && e.Event.Topic == "thread" && p.turn == "":
+		return left, role
+	case leaves(e.Event, p.turn != "" || r.f.Turns == 0):
+		return leave, role
+	case p.turn == "" && e.Event.Author.Bot && r.f.BotTurns >= r.Limits.BotTurns:
+		return looped, role
+	case p.turn == "":
 		return hear, role
 	}
 	answer := slices.IndexFunc(p.asks, func(w record.Waiting) bool { return answers(w, e, role) })
 	asked := answer >= 0
 	switch word := bare(e.Event); {
-	case word == "stop", word == "cancel" && !asked: // else it may be the answer
+	case word == chat.OrderStop, word == chat.OrderCancel && !asked: // else it may be the answer
 		return stop, role
 	case p.mode == record.Paused:
 		return hear, role
@@ -248,10 +260,17 @@ func isCommand(e chat.Event) bool {
 	return false
 }
 
+// leaves says whether somebody wants the thread of an event not to be followed:
+// by saying so or, while nothing is new or under way, by telling the bot to stop.
+func leaves(e chat.Event, busy bool) bool {
+	word := bare(e)
+	return (e.Topic == "thread" || e.Topic == "mention") && (word == chat.OrderUnfollow || word == chat.OrderStop && !busy)
+}
+
 // isStop says whether somebody says nothing but that the turn should end.
 func isStop(e chat.Event) bool {
 	word := bare(e)
-	return word == "stop" || word == "cancel"
+	return word == chat.OrderStop || word == chat.OrderCancel
 }
 
 // bare is the text of a message without case, blanks and punctuation around it.
@@ -259,5 +278,5 @@ func bare(e chat.Event) string {
 	if e.Kind != chat.Mention && e.Kind != chat.Message && e.Kind != chat.Command || len(e.Files) > 0 {
 		return ""
 	}
-	return strings.ToLower(strings.TrimFunc(e.Text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }))
+	return chat.Bare(e.Text)
 }

@@ -221,7 +221,7 @@ func TestStopAheadOfAQueue(t *testing.T) {
 		if len(passed) != 1 || passed[0].Reason != "obeyed" || of[record.Controlled](w.records())[0].Ahead == 0 {
 			t.Errorf("the log is %s, passed %+v", trace(w.records()), passed)
 		}
-		w.ask("U1", "stop") // of nothing: a message again
+		w.ask("U1", "cancel") // of nothing: a message again
 		if n := len(of[record.Heard](w.records())); n != 3 {
 			t.Errorf("%d messages were heard, want 3", n)
 		}

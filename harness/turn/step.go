@@ -29,6 +29,7 @@ const (
 	lineRejected = "I stopped because my model kept calling tools in ways that cannot work. Please try again or say it differently."
 	lineResult   = "My model did not put its answer into the form that was asked for, so there is none."
 	lineStopped  = "Stopped."
+	lineLeft     = "I no longer follow this thread. Mention me when you want me back."
 	lineDropped  = "I am still busy with an earlier message. What came meanwhile was not taken: please say it again when I have answered."
 	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
 )

@@ -301,7 +301,7 @@ func TestMessageWhileACallWaits(t *testing.T) {
 	}
 }
 
-// Where nothing is under way "stop" is a message like any other, and an abort
+// Where nothing was under way so far "stop" is a message like any other, and an abort
 // does nothing. Inside a sentence it always is.
 func TestStopOfNothing(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,11 @@ func (r *run) apply(p intake) {
 			r.pass(a.Entry, "busy")
 		case abandon:
 			r.pass(a.Entry, "aborted")
-		case stop, obey:
+		case left:
+			r.pass(a.Entry, state.NotFollowed)
+		case looped:
+			r.pass(a.Entry, "too many turns in a row for bots")
+		case stop, obey, leave:
 			r.obey(a)
 		case obeyed:
 			r.add(record.Passed{Event: a.Event.ID, Author: a.Event.Author, Reason: "obeyed", Entry: a.Seq})
@@ -69,8 +73,12 @@ func (r *run) pass(e state.Entry, reason string) {
 // the fold's.
 func (r *run) obey(a move) {
 	c := record.Controlled{Event: a.Event.ID, Author: a.Event.Author, Topic: a.Event.Topic, Text: a.Event.Text}
-	if a.do == stop {
+	switch a.do {
+	case stop:
 		c.Topic, c.Text = chat.Abort, ""
+	case leave:
+		c.Topic, c.Text = chat.Leave, ""
+		r.batch.Leave = true
 	}
 	if r.f.Turn != nil {
 		c.Turn = r.f.Turn.ID
