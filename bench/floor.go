@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +40,7 @@ type floor struct {
 	client  *http.Client
 	log     *groupLog
 	mu      sync.Mutex
-	threads map[string][]turn
+	threads map[string][]byte // turns as JSON, each after a comma
 }
 
 // Run serves.
@@ -49,7 +50,7 @@ func (c *floorCmd) Run(ctx context.Context) error {
 		return err
 	}
 	g := &floor{
-		floorCmd: *c, log: &groupLog{file: f}, threads: map[string][]turn{},
+		floorCmd: *c, log: &groupLog{file: f}, threads: map[string][]byte{},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}},
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,11 +109,11 @@ func (g *floor) receive(rw http.ResponseWriter, r *http.Request) {
 
 // answer asks the model and posts what it says.
 func (g *floor) answer(room, thread, text string) error {
-	talk := g.hear(room+thread, turn{Role: "user", Content: text})
-	body, err := json.Marshal(map[string]any{"model": "fake-model", "stream": true, "messages": talk})
+	talk, err := g.hear(room+thread, turn{Role: "user", Content: text})
 	if err != nil {
 		return err
 	}
+	body := slices.Concat([]byte(`{"model":"fake-model","stream":true,"messages":[{"role":"system","content":"Answer."}`), talk, []byte("]}"))
 	res, err := g.client.Post(g.World+"/v1/chat/completions", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -121,7 +122,9 @@ func (g *floor) answer(room, thread, text string) error {
 	if err != nil {
 		return err
 	}
-	g.hear(room+thread, turn{Role: "assistant", Content: said})
+	if _, err := g.hear(room+thread, turn{Role: "assistant", Content: said}); err != nil {
+		return err
+	}
 	form := url.Values{"channel": {room}, "thread_ts": {thread}, "text": {said}, "token": {"xoxb-1-bench"}}
 	res, err = g.client.PostForm(g.World+"/slack/api/chat.postMessage", form)
 	if err != nil {
@@ -131,19 +134,19 @@ func (g *floor) answer(room, thread, text string) error {
 	return res.Body.Close()
 }
 
-// hear adds to a thread and returns what the model is to be sent.
-func (g *floor) hear(thread string, t turn) []turn {
-	prompt := turn{Role: "system", Content: "Answer."}
-	if !g.History {
-		return []turn{prompt, t}
+// hear adds to a thread, encoding what is new only, and returns all of it.
+func (g *floor) hear(thread string, t turn) ([]byte, error) {
+	said, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.threads[thread] == nil {
-		g.threads[thread] = []turn{prompt}
+	talk := append(append(g.threads[thread], ','), said...)
+	if g.History {
+		g.threads[thread] = talk
 	}
-	g.threads[thread] = append(g.threads[thread], t)
-	return g.threads[thread]
+	return talk, nil
 }
 
 // readStream puts together the content of a Chat Completions stream.
