@@ -41,7 +41,7 @@ func Match(routes []Route, e chat.Event) int {
 
 // Where returns where an event is answered, and whether a thread is to be opened
 // there. What was said in the room that answers are posted to is answered where
-// it was said.
+// it was said. The answer to a command opens a thread where the channel has them.
 func Where(routes []Route) func(chat.Event) (chat.Thread, bool) {
 	return func(e chat.Event) (chat.Thread, bool) {
 		for _, r := range routes {
@@ -52,7 +52,7 @@ func Where(routes []Route) func(chat.Event) (chat.Thread, bool) {
 				return r.PostTo, true
 			}
 		}
-		return e.Thread, false
+		return e.Thread, e.Kind == chat.Command
 	}
 }
 

@@ -96,4 +96,9 @@ func TestWhere(t *testing.T) {
 			t.Errorf("%s: answered in %s, opened %v; want %s, %v", name, at, open, c.want, c.opened)
 		}
 	}
+	command := event("e", chat.Command, thread("r", "1"))
+	command.Topic = "command"
+	if at, open := where(command); at != command.Thread || !open {
+		t.Errorf("a command: answered in %s, opened %v", at, open)
+	}
 }

@@ -1,17 +1,78 @@
 package slack
 
 import (
+	"context"
 	"strings"
 
+	"github.com/slack-go/slack"
+
+	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/chat"
 )
 
 // Opened is where people answer to a post that was made as ref: in its thread,
-// but in a direct message, which is one conversation.
+// but in a direct message, which is one conversation. What was asked by a command
+// is answered in the room, and the answer opens the thread.
 func (c *Channel) Opened(p chat.Post, ref string) chat.Thread {
 	t := p.Thread
-	if t.Root == "" && !strings.HasPrefix(t.Room, "D") {
+	c.mu.Lock()
+	if room := c.direct[t.Room]; room != "" {
+		t.Room = room
+	}
+	c.mu.Unlock()
+	if rootOf(t) == "" && isMessage(ref) && !strings.HasPrefix(t.Room, "D") {
 		t.Root = ref
 	}
 	return t
+}
+
+// asked begins the root of a thread that a command began: no message is its
+// root, and no two commands share a conversation.
+const asked = "command-"
+
+// rootOf is the message that a thread hangs on, "" if none.
+func rootOf(t chat.Thread) string {
+	if strings.HasPrefix(t.Root, asked) {
+		return ""
+	}
+	return t.Root
+}
+
+// isMessage tells an id of a message: a time in microseconds.
+func isMessage(ref string) bool {
+	sec, frac, ok := strings.Cut(ref, ".")
+	_, whole := seconds(sec)
+	_, part := seconds(frac)
+	return ok && whole && part
+}
+
+// place is a thread as the Web API knows it: the direct message with a person
+// for the person, and no root that is no message.
+func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, error) {
+	t.Root = rootOf(t)
+	if !token(t.Room, "UW") {
+		return t, nil
+	}
+	c.mu.Lock()
+	room := c.direct[t.Room]
+	c.mu.Unlock()
+	if room == "" {
+		im, _, _, err := c.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{t.Room}})
+		if err != nil {
+			se := classify(err)
+			if se.Verdict == channels.Unknown {
+				se.Verdict = channels.NotMade // of the post: that was not begun
+			}
+			return t, se
+		}
+		room = im.ID
+		c.mu.Lock()
+		if len(c.direct) >= roomsMost {
+			clear(c.direct)
+		}
+		c.direct[t.Room] = room
+		c.mu.Unlock()
+	}
+	t.Room = room
+	return t, nil
 }

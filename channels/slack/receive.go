@@ -15,36 +15,52 @@ import (
 )
 
 const (
-	routeEvents = "events"
-	maxBytes    = 1 << 20
-	window      = 300 // seconds a request may be old or early
+	routeEvents       = "events"
+	routeInteractions = "interactions"
+	routeCommands     = "commands"
+	routeOptions      = "options"
+	formType          = "application/x-www-form-urlencoded"
+
+	maxBytes = 1 << 20
+	window   = 300 // seconds a request may be old or early
 )
 
 // Topics are what events are about, as routes name them; Usual those that are
 // answered when no routes are set.
 var (
-	Topics = []string{"slack.mention", "slack.dm", "slack.thread", "slack.message", "slack.*"}
-	Usual  = []string{"slack.mention", "slack.dm", "slack.thread"}
+	Topics = []string{
+		"slack.mention", "slack.dm", "slack.thread", "slack.message", "slack.command", "slack.action", "slack.shortcut", "slack.reaction", "slack.*",
+	}
+	Usual = []string{"slack.mention", "slack.dm", "slack.thread", "slack.command", "slack.action"}
 )
 
-// Routes has the one route of the Events API; none without a signing secret,
-// when all comes by the socket.
+// Routes are those of the Events API and of what people press and type; none
+// without a signing secret, when all comes by the socket.
 func (c *Channel) Routes() []channels.Route {
 	if len(c.secrets) == 0 {
 		return nil
 	}
-	return []channels.Route{{Name: routeEvents, MediaTypes: []string{"application/json"}, MaxBytes: maxBytes}}
+	routes := []channels.Route{{Name: routeEvents, MediaTypes: []string{"application/json"}, MaxBytes: maxBytes}}
+	for _, name := range []string{routeInteractions, routeCommands, routeOptions} {
+		routes = append(routes, channels.Route{Name: name, MediaTypes: []string{formType}, MaxBytes: maxBytes})
+	}
+	return routes
 }
 
-// Receive verifies and reads one request of the Events API.
+// Receive verifies and reads one request.
 func (c *Channel) Receive(route string, h http.Header, body []byte, now time.Time) (channels.Inbound, error) {
-	if route != routeEvents {
+	read := map[string]func([]byte, time.Time) (channels.Inbound, error){
+		routeEvents: func(body []byte, _ time.Time) (channels.Inbound, error) { return c.event(body) }, routeInteractions: c.interactionForm,
+		routeOptions: c.interactionForm, routeCommands: c.commandForm,
+	}[route]
+	if read == nil {
 		return channels.Inbound{}, fmt.Errorf("route %q: %w", route, channels.ErrMalformed)
 	}
 	if err := c.verify(h, body, now); err != nil {
 		return channels.Inbound{}, err
 	}
-	return c.event(body)
+	sent, _ := seconds(h.Get("X-Slack-Request-Timestamp")) // verified
+	return read(body, time.Unix(sent, 0).UTC())
 }
 
 // event reads what the Events API reports, the same over HTTP and over a socket.

@@ -34,13 +34,16 @@ const (
 // wait at worst, while a pace without burst would delay every busy channel. A
 // workspace as a whole takes some hundred a minute.
 func (c *Channel) Limits() channels.Limits {
-	return channels.Limits{Files: true, RoomEvery: time.Second, AccountEvery: 300 * time.Millisecond, SettleAfter: 5 * time.Second}
+	return channels.Limits{Files: true, Handles: true, RoomEvery: time.Second, AccountEvery: 300 * time.Millisecond, SettleAfter: 5 * time.Second}
 }
 
 // Send posts one message. A post to a thread whose first message is gone is made
 // by Slack all the same, outside the thread: that is Rejected, together with the
-// ref of the stray message.
+// ref of the stray message. Where the bot may not post, a handle is used.
 func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error) {
+	if p.Thread, err = c.place(ctx, p.Thread); err != nil {
+		return "", err
+	}
 	if len(p.Files) > 0 {
 		return c.sendFiles(ctx, p)
 	}
@@ -54,6 +57,8 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 	}
 	_, ref, m, err := c.api.PostMessageWithResponseContext(ctx, p.Thread.Room, opts...)
 	switch {
+	case err != nil && p.Handle.Secret != "" && absent(err):
+		return "", c.respond(ctx, p.Handle.Secret, response{Type: "in_channel", Text: p.Text})
 	case err != nil:
 		return "", classify(err)
 	case ref == "":
@@ -65,9 +70,13 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 }
 
 // Find looks for the message that carries the post's key, from well before
-// since: our clock and Slack's may differ by as much as a delivery's may. It parses answers itself: one message of another app with a block that
-// slack-go does not know would hide all others.
+// since: our clock and Slack's may differ by as much as a delivery's may. It
+// parses answers itself: one message of another app with a block that slack-go
+// does not know would hide all others.
 func (c *Channel) Find(ctx context.Context, p chat.Post, since time.Time) (ref string, err error) {
+	if p.Thread, err = c.place(ctx, p.Thread); err != nil {
+		return "", err
+	}
 	if p.Thread.Root == "" {
 		return c.find(ctx, "conversations.history", p, since)
 	}

@@ -58,11 +58,13 @@ type Channel struct {
 	access   Access
 	now      func() time.Time
 	pulse    pulse
+	hooks    []string // hosts of response URLs
 	self     atomic.Pointer[identity]
 
 	mu     sync.Mutex
-	groups map[string]group // by user group id; guarded by mu
-	rooms  map[string]room  // by id; guarded by mu
+	groups map[string]group  // by user group id; guarded by mu
+	rooms  map[string]room   // by id; guarded by mu
+	direct map[string]string // direct messages by person; guarded by mu
 }
 
 // An identity is who we are in the workspace of the token.
@@ -113,7 +115,7 @@ func New(o Options) (*Channel, error) {
 	}
 	return &Channel{
 		secrets: secrets, token: o.BotToken, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
-		groups: map[string]group{}, rooms: map[string]room{}, pulse: usualPulse,
+		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, pulse: usualPulse, hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
 		api: slack.New(o.BotToken, slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 		app: slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 	}, nil
@@ -166,6 +168,15 @@ func endpoint(s string) (string, error) {
 		return "", fmt.Errorf("SLACK_API_URL: want an http or https address such as %s", defaultAPIURL)
 	}
 	return strings.TrimSuffix(s, "/") + "/", nil
+}
+
+// hostOf is the host of an address that endpoint has accepted.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 func (a Access) validate() error {

@@ -256,6 +256,10 @@ func (l *link) open(f frame) envelopeIn {
 	switch f.Type {
 	case "events_api":
 		e.in, err = l.event(f.Payload)
+	case "interactive":
+		e.in, err = l.interaction(f.Payload, time.Now())
+	case "slash_commands":
+		e.in, err = l.command(f.Payload, time.Now())
 	default:
 		e.in = ignored("", "unknown envelope")
 	}

@@ -56,6 +56,7 @@ func TestScript(t *testing.T) {
 			"attach": cmdAttach, "called": cmdCalled, "login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
 			"stripe": cmdStripe, "discord": cmdDiscord, "webhook": cmdWebhook, "under": cmdUnder, "stands": cmdStands, "sockets": cmdSockets, "socket": cmdSocket, "by-socket": cmdBySocket,
 			"by-socket-again": cmdBySocketAgain, "said": cmdSaid,
+			"slash": cmdSlash, "click": cmdClick, "last": cmdLast, "whispered": cmdWhispered,
 		},
 	})
 }

@@ -69,7 +69,7 @@ type rungSettings struct {
 }
 
 type routeSettings struct {
-	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, the same of discord and discord.post (the first message of a forum's thread), discord.command, discord.action, discord.reaction, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
+	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, the same of discord, slack.command, slack.action, slack.shortcut, slack.reaction, discord.post (the first message of a forum's thread), discord.command, discord.action, discord.reaction, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
 	WhileBusy chat.Policy    `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"regexp"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -64,5 +66,65 @@ func (w *world) push(ctx context.Context, ts *testscript.TestScript, d fakeslack
 	ts.Check(err)
 	if _, err := w.slack.Acked(ctx, id); err != nil {
 		ts.Fatalf("%v: %s", err, w.log)
+	}
+}
+
+// send delivers by HTTP, or by a socket.
+func (w *world) send(ctx context.Context, ts *testscript.TestScript, how string, d fakeslack.Delivery) {
+	switch how {
+	case "http":
+		w.deliver(ts, d, http.StatusOK)
+	case "socket":
+		w.push(ctx, ts, d)
+	default:
+		ts.Fatalf("by %q: want http or socket", how)
+	}
+}
+
+// slash http|socket NAME CHANNEL TEXT [USER]: the command /agent.
+func cmdSlash(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 4, "slash http|socket NAME CHANNEL TEXT [USER]")
+	w, ctx := in(ts)
+	user := "U0ANNA"
+	if len(args) > 4 {
+		user = args[4]
+	}
+	w.heard[args[1]] = w.slack.Command(args[2], user, "/agent", args[3])
+	w.send(ctx, ts, args[0], w.heard[args[1]])
+}
+
+// click http|socket MESSAGE TYPE VALUE [USER]: a button below a message, or a
+// shortcut on it.
+func cmdClick(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 4, "click http|socket MESSAGE TYPE VALUE [USER]")
+	w, ctx := in(ts)
+	c := fakeslack.Click{Type: args[2], Channel: "C0GENERAL", User: "U0ANNA", TS: w.heard[args[1]].TS, Action: "press", Value: args[3]}
+	if len(args) > 4 {
+		c.User = args[4]
+	}
+	w.send(ctx, ts, args[0], w.slack.Interact(c))
+}
+
+// last NAME: names the last post, so that people can answer it.
+func cmdLast(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "last NAME")
+	w, _ := in(ts)
+	posts := w.slack.Posts()
+	if len(posts) == 0 {
+		ts.Fatalf("no post: %s", w.log)
+	}
+	w.heard[args[0]] = fakeslack.Delivery{TS: posts[len(posts)-1].TS}
+}
+
+// whispered N [PATTERN]: N messages were shown to one person only; the last matches.
+func cmdWhispered(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "whispered N [PATTERN]")
+	w, _ := in(ts)
+	all := w.slack.Whispers()
+	if strconv.Itoa(len(all)) != args[0] {
+		ts.Fatalf("%d whispers, want %s: %v", len(all), args[0], all)
+	}
+	if len(args) > 1 && !regexp.MustCompile(args[1]).MatchString(all[len(all)-1].Text) {
+		ts.Fatalf("the last whisper is %q", all[len(all)-1].Text)
 	}
 }

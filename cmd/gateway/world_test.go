@@ -68,7 +68,7 @@ func setupWorld(env *testscript.Env) error {
 	w := &world{heard: map[string]fakeslack.Delivery{}, words: map[string]fakeslack.Words{}, faults: map[string][]fakeslack.Fault{}, called: map[string]chan struct{}{}}
 	w.slack = fakeslack.New(fakeslack.Options{Hook: w.hook, Users: []fakeslack.User{
 		{ID: "U0ANNA", Name: "anna"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0GUEST", Name: "guest", Restricted: true},
-	}, Channels: []fakeslack.Channel{{ID: "C0GENERAL"}, {ID: "C0BILLING"}, {ID: "D0PERSON", Kind: "im"}}})
+	}, Channels: []fakeslack.Channel{{ID: "C0GENERAL"}, {ID: "C0BILLING"}, {ID: "C0FAR", Absent: true}, {ID: "D0PERSON", Kind: "im"}}})
 	w.api = httptest.NewServer(w.slack)
 	w.llm = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.model.Load().ServeHTTP(rw, r) }))
 	remote := httptest.NewServer(mcpHandler("remote"))
@@ -361,7 +361,7 @@ func cmdStorm(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func (w *world) post(d fakeslack.Delivery) (int, error) {
-	req, err := d.Request(w.front + "/slack/events")
+	req, err := d.Request(w.front + "/slack/" + d.Route)
 	if err != nil {
 		return 0, err
 	}

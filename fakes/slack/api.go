@@ -34,6 +34,8 @@ var methods = map[string]func(*Workspace, map[string]string) answer{
 	"conversations.history": (*Workspace).history,
 	"conversations.replies": (*Workspace).replies,
 	"chat.postMessage":      (*Workspace).postMessage,
+	"chat.postEphemeral":    (*Workspace).postEphemeral,
+	"conversations.open":    (*Workspace).openDirect,
 	"chat.update":           (*Workspace).update,
 	"files.info":            (*Workspace).filesInfo,
 

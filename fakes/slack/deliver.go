@@ -24,8 +24,9 @@ type Words struct {
 	Team    string // the sender's workspace in a shared channel
 }
 
-// A Delivery is one signed request of the Events API.
+// A Delivery is one signed request.
 type Delivery struct {
+	Route   string // "events", "interactions", "commands", "options": the end of its path
 	EventID string
 	TS      string // of the message that it is about
 	Header  http.Header
@@ -165,13 +166,14 @@ func (w *Workspace) Sign(body []byte) Delivery {
 	h.Set("User-Agent", "Slackbot 1.0 (+https://api.slack.com/robots)")
 	h.Set("X-Slack-Request-Timestamp", stamp)
 	h.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
-	return Delivery{Header: h, Body: body}
+	return Delivery{Route: "events", Header: h, Body: body}
 }
 
 // Again is the n-th retry of a delivery: the same body, signed now.
 func (w *Workspace) Again(d Delivery, n int, reason string) Delivery {
 	r := w.Sign(d.Body)
-	r.EventID, r.TS = d.EventID, d.TS
+	r.EventID, r.TS, r.Route = d.EventID, d.TS, d.Route
+	r.Header.Set("Content-Type", d.Header.Get("Content-Type"))
 	r.Header.Set("X-Slack-Retry-Num", strconv.Itoa(n))
 	r.Header.Set("X-Slack-Retry-Reason", reason)
 	return r

@@ -82,14 +82,15 @@ type Message struct {
 // A Post is one entry of the ledger: a chat.postMessage that was accepted, or
 // files that were posted.
 type Post struct {
-	Channel string
-	TS      string
-	Asked   string      // thread_ts of the call
-	Thread  chat.Thread // where it stands; Root differs from Asked if the thread was gone
-	Text    string      // as posted
-	Key     string      // "key" of the metadata's payload, if there is one; of files the name of the first
-	Files   []File
-	At      time.Time
+	Channel  string
+	TS       string
+	Asked    string      // thread_ts of the call
+	Thread   chat.Thread // where it stands; Root differs from Asked if the thread was gone
+	Text     string      // as posted
+	Key      string      // "key" of the metadata's payload, if there is one; of files the name of the first
+	Response bool        // made by a response URL
+	Files    []File
+	At       time.Time
 }
 
 // A Workspace is an http.Handler for the Web API, below any path. Its methods may be called at once.
@@ -109,7 +110,9 @@ type Workspace struct {
 	events   int
 	stamps   int // ids of envelopes and addresses
 	sockets  sockets
-	changed  chan struct{} // closed and replaced at each post, and whatever sockets do
+	whispers []Whisper
+	hooks    map[string]*hook // response URLs, by the last part of their path
+	changed  chan struct{}    // closed and replaced at each post, and whatever sockets do
 }
 
 type room struct {
@@ -145,7 +148,7 @@ func New(o Options) *Workspace {
 		o.Clock = time.Now
 	}
 	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{}), files: map[string]File{}, uploads: map[string]*upload{}}
-	w.sockets.tickets = map[string]bool{}
+	w.sockets.tickets, w.hooks = map[string]bool{}, map[string]*hook{}
 	for _, u := range append(slices.Clone(o.Users), User{ID: o.BotUser, Name: "heddle", Bot: true}) {
 		if u.Team == "" {
 			u.Team = o.Team
@@ -267,7 +270,8 @@ func (r *room) add(m *Message) {
 }
 
 // ServeHTTP answers one API call; the last part of the path is the method. What
-// is below "/files-pri/" and "/upload/" counts as the methods download and upload.
+// is below "/files-pri/", "/upload/" and "/response/" counts as the methods
+// download, upload and response.
 func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	method := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	if method == socketPath {
@@ -280,6 +284,8 @@ func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		method, bytes = "download", w.download
 	case strings.Contains(r.URL.Path, "/upload/"):
 		method, bytes = "upload", w.receiveUpload
+	case strings.Contains(r.URL.Path, "/response/"):
+		method, bytes = "response", w.receiveResponse
 	}
 	var args map[string]string
 	var token string
