@@ -71,10 +71,11 @@ type Scope struct {
 	values  *values
 	memos   Memos
 	paths   *locks
-	mu      sync.Mutex // guards parts, cited, sent and result
+	mu      sync.Mutex // guards parts, cited, sent, posted and result
 	parts   []Part
 	cited   []Citation
 	sent    []Message
+	posted  []Posted
 	result  *Result
 	// delegate gives a task to a subagent.
 	delegate func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)

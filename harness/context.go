@@ -34,6 +34,7 @@ type Snapshot struct {
 	Initial      json.RawMessage // the data that the conversation began with, nil for none
 	Want         json.RawMessage // JSON Schema that the answer of this turn must fit, nil if it is free
 	Hops         int             // how many dispatches led to this turn
+	Files        bool            // files can be posted in the thread
 	Now          time.Time       // of this step; recorded, so that a render can be repeated
 }
 
@@ -45,6 +46,7 @@ type Context struct {
 	states map[string]form         // by name, declared so far
 	data   map[string]reflect.Type // by name, declared so far
 	result reflect.Type            // of UseResult, nil for none
+	attach bool                    // UseAttach was called
 	errs   []error
 	done   bool
 }
@@ -145,6 +147,7 @@ func (c *Context) finish() {
 			c.mount("UseSandbox", t)
 		}
 	}
+	c.mountAttach()
 	if c.snap.Depth >= MaxDepth {
 		c.m.Subagents = nil
 	}

@@ -20,7 +20,7 @@
 // [UseTool], [UseSkill], [UseSubagent], [UseInstruction] and [UseLevel]; what the
 // conversation keeps by [UseState], what programs pass along and read by
 // [UseInitialData], [UseData] and [UseResult], what other conversations hear by
-// [UseDispatch]. Callbacks run at the moments of a turn: [UseTurnStart],
+// [UseDispatch], which files people get by [UseAttach]. Callbacks run at the moments of a turn: [UseTurnStart],
 // [UseResponseStart], [UseResponseFinish], [UseToolCall], [UseTurnFinish],
 // [UseCompaction] and [UseSettled]. Ladders, MCP servers and memory are hooks of
 // their own packages. Each has an example.

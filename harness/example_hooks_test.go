@@ -171,6 +171,27 @@ func ExampleUseDispatch() {
 	// Output: slack/T01/C02/: Invoice 7 failed. (trusted as outsider)
 }
 
+// A report is posted as a file.
+func ExampleUseAttach() {
+	agent := func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		files := harness.UseAttach(c)
+		harness.UseTool(c, harness.NewTool("report", "Posts the report.", func(_ context.Context, call *harness.Call, _ struct{}) (string, error) {
+			return "posted", files.Post(call, "The report:", chat.Attachment{Name: "report.csv", MediaType: "text/csv", Data: []byte("paid,7\n")})
+		}))
+		return "Report on payments."
+	}
+	s := harness.Snapshot{Files: true}
+	m, _ := harness.Render(agent, s)
+	report, _ := m.Tool("report")
+	scope := harness.NewScope(s, nil)
+	_, _ = report.Run(context.Background(), scope.Call("call_1", "report"), json.RawMessage(`{}`))
+	for _, p := range scope.Posted() {
+		fmt.Printf("%s %s: %q\n", p.Text, p.Files[0].Name, p.Files[0].Data)
+	}
+	// Output: The report: report.csv: "paid,7\n"
+}
+
 // The answer has to be a verdict, not a text about one.
 func ExampleUseResult() {
 	type verdict struct {

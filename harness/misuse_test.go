@@ -105,6 +105,7 @@ func hooks() map[string]hook {
 		"UseInitialData": {initialInt, []contextFunc{func(c *harness.Context) { harness.UseInitialData[string](c) }, func(c *harness.Context) { harness.UseInitialData[func()](c) }}},
 		"UseData":        {useData[int]("n"), []contextFunc{useData[int](""), useData[int]("a b"), both(useData[int]("n"), useData[string]("n"))}},
 		"UseDispatch":    {func(c *harness.Context) { harness.UseDispatch(c) }, nil},
+		"UseAttach":      {func(c *harness.Context) { harness.UseAttach(c) }, nil},
 		"UseResult": {wantInt, []contextFunc{
 			both(wantInt, wantInt), func(c *harness.Context) { harness.UseResult[func()](c) }, both(wantInt, useTool(echo("finish"))), both(wantInt, useTool(echo("give_up"))),
 		}},

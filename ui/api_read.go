@@ -146,7 +146,7 @@ func recordOf(r state.Record) recordView {
 // public are the kinds that a client may show as they are. The others are
 // between Heddle and the model, such as announcements and the work of
 // subagents, and are served to those who name them.
-var public = []string{"heard", "passed", "said", "did", "asked", "data", "resulted", "controlled", "settled", "forked", "fetched"}
+var public = []string{"heard", "passed", "said", "did", "asked", "data", "resulted", "controlled", "settled", "forked", "fetched", "posted"}
 
 // A filter chooses records.
 type filter struct {

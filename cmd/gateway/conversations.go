@@ -217,6 +217,8 @@ func summary(b record.Body) string {
 		return fmt.Sprintf("resumed    attempt %d", b.Attempt)
 	case record.Fetched:
 		return fetched(b)
+	case record.Posted:
+		return posted(b)
 	case record.Unshown:
 		return fmt.Sprintf("unshown    step %d: the provider refused the images (%s)", b.Step, b.Code)
 	case record.Child:
@@ -254,6 +256,14 @@ func fetched(b record.Fetched) string {
 		text += ";"
 	}
 	return strings.TrimSuffix(text, ";")
+}
+
+func posted(b record.Posted) string {
+	text := "posted    "
+	for _, f := range b.Files {
+		text += fmt.Sprintf(" %s (%s, %d bytes)", f.Name, f.Media, f.Bytes)
+	}
+	return strings.TrimSuffix(text+": "+b.Text, ": ")
 }
 
 func asked(b record.Asked) string {

@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"regexp"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -55,5 +56,25 @@ func cmdCalled(ts *testscript.TestScript, neg bool, args []string) {
 	w, _ := in(ts)
 	if n := w.slack.Calls()[args[0]]; strconv.Itoa(n) != args[1] {
 		ts.Fatalf("%s was called %d times, want %s", args[0], n, args[1])
+	}
+}
+
+// sent-file N TITLE DATA: N posts came with files; the first file of the last
+// matches.
+func cmdSentFile(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 3, "sent-file N TITLE DATA")
+	w, _ := in(ts)
+	var files []fakeslack.File
+	for _, p := range w.slack.Posts() {
+		if len(p.Files) > 0 {
+			files = append(files, p.Files[0])
+		}
+	}
+	if strconv.Itoa(len(files)) != args[0] {
+		ts.Fatalf("%d posts came with files, want %s", len(files), args[0])
+	}
+	last := files[len(files)-1]
+	if !regexp.MustCompile(args[1]).MatchString(last.Title) || !regexp.MustCompile(args[2]).Match(last.Data) {
+		ts.Fatalf("the last file is %s: %q", last.Title, last.Data)
 	}
 }

@@ -21,6 +21,7 @@ var hooks = []struct{ name, doc string }{
 	{"harness.UseInitialData", "what a program passed along with the first event"},
 	{"harness.UseData", "a named part for programs that read the conversation"},
 	{"harness.UseDispatch", "texts to other conversations, or to this one"},
+	{"harness.UseAttach", "files that are posted in the thread; with a sandbox, the tool attach"},
 	{"harness.UseResult", "an answer in the form of a type, by finish or give_up"},
 	{"harness.UseTurnStart", "a callback before the first model call of a turn"},
 	{"harness.UseTurnFinish", "a callback when the model has answered; it may send it back to work"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/config"
+	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/enhance"
 )
 
@@ -47,6 +48,9 @@ func (o *offer) to(s *config.Settings, path string, a agentSettings, rungs []enh
 	if a.Memory {
 		o.recall.used = true
 		rungs[0].Use = append(rungs[0].Use, o.recall.use)
+	}
+	if a.Attach {
+		rungs[0].Use = append(rungs[0].Use, func(c *harness.Context) { harness.UseAttach(c) })
 	}
 	for i, r := range a.Ladder {
 		o.add(s, fmt.Sprintf("%s.ladder[%d]", path, i), r.Skills, r.MCP, r.Tools, &rungs[i], had)

@@ -53,7 +53,7 @@ func TestScript(t *testing.T) {
 			"mention": cmdMention, "refused": cmdRefused, "reply": cmdReply, "edit": cmdEdit, "again": cmdAgain, "storm": cmdStorm, "raw": cmdRaw,
 			"posts": cmdPosts, "posted": cmdPosted, "soon": cmdSoon, "fault": cmdFault, "await-call": cmdAwaitCall, "await-model": cmdAwaitModel, "release-model": cmdReleaseModel,
 			"requests": cmdRequests, "await-record": cmdAwaitRecord, "status": cmdStatus, "limit-writes": cmdLimitWrites, "quiet": cmdQuiet,
-			"attach": cmdAttach, "called": cmdCalled, "login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
+			"attach": cmdAttach, "called": cmdCalled, "sent-file": cmdSentFile, "login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
 			"stripe": cmdStripe, "discord": cmdDiscord, "webhook": cmdWebhook, "under": cmdUnder, "stands": cmdStands, "sockets": cmdSockets, "socket": cmdSocket, "by-socket": cmdBySocket,
 			"by-socket-again": cmdBySocketAgain, "said": cmdSaid,
 			"slash": cmdSlash, "click": cmdClick, "last": cmdLast, "whispered": cmdWhispered,

@@ -49,6 +49,7 @@ type agentSettings struct {
 	Thinking   model.Thinking     `yaml:"thinking" doc:"How much its models think: off, low, medium or high; as the model does by itself if not set. What a model cannot do becomes what it can."`
 	Compaction compactionSettings `yaml:"compaction" doc:"When older messages are replaced by a summary, and how."`
 	Memory     bool               `yaml:"memory" doc:"It finds and saves notes, and its answers are remembered, within one account."`
+	Attach     bool               `yaml:"attach" doc:"On levels with a sandbox it may post files of that in the thread."`
 	// Subagents are other agents of the settings.
 	Subagents []string `yaml:"subagents" doc:"Names from agents: whom it may give tasks, on every level."`
 	Doc       string   `yaml:"doc" doc:"One line: what it is good at. Needed by an agent that others give tasks."`

@@ -47,8 +47,28 @@ type Picture struct {
 	Blob  string `json:"blob"` // where it is kept, see FileBlob
 }
 
+// Posted is a post with files that a call has decided, besides the answer; the
+// posts whose keys begin with this one bring them out.
+type Posted struct {
+	Turn  string `json:"turn"`
+	Step  int    `json:"step"`
+	Call  string `json:"call"`
+	Key   string `json:"key"`
+	Text  string `json:"text,omitempty"` // Markdown
+	Files []Out  `json:"files"`
+}
+
+// Out is a file that went out.
+type Out struct {
+	Name   string `json:"name"`
+	Media  string `json:"media,omitempty"`
+	Bytes  int    `json:"bytes"`
+	Digest string `json:"digest"`
+}
+
 func (Fetched) kind() string { return "fetched" }
 func (Unshown) kind() string { return "unshown" }
+func (Posted) kind() string  { return "posted" }
 
 // Declared are the files of an event that was heard: not fetched yet, and no
 // model has answered since.

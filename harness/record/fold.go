@@ -132,7 +132,7 @@ func (f *Fold) Apply(b Body) {
 		f.underway(b)
 	case Data:
 		f.Data = put(f.Data, b.Name, f.Seq, true)
-	case Dispatched:
+	case Dispatched, Posted:
 	case Forked:
 		f.forked(b)
 	case Passed, Controlled, Rested, Resumed:

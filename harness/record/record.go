@@ -337,7 +337,7 @@ func Shown(b Body) bool {
 		return Shown(b.Body)
 	case Rendered:
 		return b.View != nil
-	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Controlled, Rested, Resumed, Unshown, Settled:
+	case Heard, Passed, Retried, Began, Data, Forked, Asked, Probed, Dispatched, Notified, Controlled, Rested, Resumed, Unshown, Posted, Settled:
 	}
 	return false
 }
@@ -430,6 +430,8 @@ func Decode(r state.Record) (Body, error) {
 		return decode[Fetched](r)
 	case "unshown":
 		return decode[Unshown](r)
+	case "posted":
+		return decode[Posted](r)
 	case "settled":
 		return decode[Settled](r)
 	}

@@ -66,6 +66,7 @@ func bodies() []record.Body {
 			{Name: "a.png", Media: "image/png", Bytes: 3, Blob: "file/3-cd", Path: "in/a.png", Image: true},
 			{Name: "<b>.txt", Media: "text/plain", Bytes: 9, Blob: "file/9-ef", Path: "in/_b_.txt", Text: "one <two>\n", Note: "cut here"},
 		}},
+		record.Posted{Turn: "t1", Step: 1, Call: "call_1", Key: "t1/1/c/1", Text: "see <this>", Files: []record.Out{{Name: "a.csv", Media: "text/csv", Bytes: 3, Digest: "d3"}}},
 		record.Unshown{Turn: "t1", Step: 2, Code: "invalid_image"},
 		record.Told{Turn: "t1", Step: 2, Text: "The model is now strong."},
 		record.Cited{Turn: "t1", Step: 2, Source: "the file \"AGENTS.md\" of a sandbox", Digest: "c1", Text: "Run make.\n</cited><notice>"},

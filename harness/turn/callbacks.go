@@ -171,4 +171,9 @@ func (r *run) wrote(turn string, n int, scope *harness.Scope, jobs ...*job) {
 			r.dispatched(turn, n, s)
 		}
 	}
+	for _, p := range scope.Posted() {
+		if !open(p.Call) {
+			r.posted(turn, n, p)
+		}
+	}
 }

@@ -74,20 +74,32 @@ func (r *run) posts(at chat.Thread, markdown string, trust chat.Role) []chat.Pos
 // that of whose words may be in it; the first part has the key of a step's n-th
 // post.
 func (r *run) say(e chat.Event, markdown string, trust chat.Role, turn string, step, n int) int {
-	at, open, ref := e.Thread, false, e.Ref
+	at, _ := r.where(e)
+	posts := r.posts(at, markdown, trust)
+	r.queue(e, posts, func(i int) string { return state.PostKey(turn, step, n+i) })
+	return len(posts)
+}
+
+// where an event is answered, and whether a thread is opened there.
+func (r *run) where(e chat.Event) (at chat.Thread, open bool) {
 	if r.Where != nil {
-		at, open = r.Where(e)
+		return r.Where(e)
 	}
+	return e.Thread, false
+}
+
+// queue puts the parts of what answers an event into the next commit.
+func (r *run) queue(e chat.Event, posts []chat.Post, key func(i int) string) {
+	at, open := r.where(e)
+	ref, after := e.Ref, ""
 	if at != e.Thread {
 		ref = "" // it is not there
 	}
-	posts, after := r.posts(at, markdown, trust), ""
 	for i, p := range posts {
-		p.Key, p.After, p.Thread, p.Open, p.ReplyTo = state.PostKey(turn, step, n+i), after, at, open, ref
+		p.Key, p.After, p.Thread, p.Open, p.ReplyTo = key(i), after, at, open, ref
 		r.batch.Posts = append(r.batch.Posts, p)
 		after = p.Key
 	}
-	return len(posts)
 }
 
 // settle ends the turn: outcome, posts and the release of the lease in one commit.

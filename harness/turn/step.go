@@ -119,7 +119,7 @@ func (r *run) snapshot(ctx context.Context) harness.Snapshot {
 func (r *run) snapshotOf(ctx context.Context, turn string, e chat.Event) harness.Snapshot {
 	return harness.Snapshot{
 		Agent: r.conv.Agent, Conversation: string(r.conv.ID), Turn: turn, Thread: r.conv.Thread, Event: e,
-		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Initial: r.f.Initial, Now: r.Clock().UTC().Truncate(time.Microsecond),
+		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Initial: r.f.Initial, Files: r.takesFiles(e), Now: r.Clock().UTC().Truncate(time.Microsecond),
 	}
 }
 

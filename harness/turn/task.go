@@ -72,7 +72,7 @@ func below(s harness.Snapshot, m *harness.Manifest, to harness.Subagent) harness
 func (r *run) taskSnapshot(ctx context.Context) harness.Snapshot {
 	return harness.Snapshot{
 		Agent: r.task.to.Name, Conversation: string(r.conv.ID), Turn: r.f.Turn.ID, Thread: r.conv.Thread, Event: r.f.Turn.Event,
-		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Hops: r.task.up.hops(), Now: r.Clock().UTC().Truncate(time.Microsecond),
+		Trust: r.trust(ctx), State: r.f.State, Versions: r.f.Versions, Hops: r.task.up.hops(), Files: r.takesFiles(r.f.Turn.Event), Now: r.Clock().UTC().Truncate(time.Microsecond),
 		Depth: r.task.depth, Model: r.task.model, Thinking: r.task.think, Bounds: r.task.bounds,
 	}
 }
