@@ -109,5 +109,5 @@ func modeOf(key string) string {
 
 // isID tells whether a text can be an id of Stripe.
 func isID(s string) bool {
-	return s != "" && len(s) <= 255 && strings.Trim(s, "_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+	return s != "" && len(s) <= 255 && strings.Trim(s, "_-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
 }
