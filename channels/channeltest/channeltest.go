@@ -136,6 +136,11 @@ func (h Harness) receive(t *testing.T) {
 	if _, err := c.Receive("no-such-route", header, body, now); err == nil {
 		t.Error("a route that is not there was accepted")
 	}
+	if s, ok := c.(channels.Signer); ok {
+		if in, err := c.Receive(h.Route, s.Sign(h.Route, h.Good, now), h.Good, now); err != nil || len(in.Events) != len(first.Events) {
+			t.Errorf("what the channel signed itself gives %d events, error %v", len(in.Events), err)
+		}
+	}
 	if h.Window == 0 {
 		return
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stripe/stripe-go/v79"
 	"github.com/stripe/stripe-go/v79/form"
+
+	"github.com/heddlehq/heddle/channels"
 )
 
 const (
@@ -125,6 +127,26 @@ func (c *Channel) Call(ctx context.Context, account, method, path string, values
 			return nil, e
 		}
 	}
+}
+
+// Identify asks Stripe whether it takes the key, for a list of events. Its error
+// is a *channels.SendError; Rejected means that the key (or the API URL) is no
+// good, anything else is trouble on the way. Without a key there is nothing to ask.
+func (c *Channel) Identify(ctx context.Context) error {
+	if c.api == nil {
+		return nil
+	}
+	_, err := c.Call(ctx, "", http.MethodGet, "/v1/events", url.Values{"limit": {"1"}}, "")
+	var e *CallError
+	switch {
+	case !errors.As(err, &e):
+		return nil
+	case e.Status == http.StatusUnauthorized:
+		return &channels.SendError{Verdict: channels.Rejected, Reason: e.Code}
+	case e.Status == http.StatusForbidden:
+		return &channels.SendError{Reason: "the key may not read events, so missed ones are not found"}
+	}
+	return &channels.SendError{Reason: e.Code}
 }
 
 // reach says in whose name a call in an account is made, "" for the key's own.

@@ -151,6 +151,36 @@ func TestCallRefused(t *testing.T) {
 	}
 }
 
+func TestIdentify(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		o    fake.Options
+		key  string // of the channel, "" for the right one
+		want string
+	}{
+		"good":            {fake.Options{}, "", ""},
+		"wrong key":       {fake.Options{}, "rk_test_other", "rejected: invalid_request_error"},
+		"without a right": {fake.Options{Denied: []string{"events"}}, "", "unknown: the key may not read events, so missed ones are not found"},
+		"declined":        {fake.Options{Hook: func(fake.Call) fake.Fault { return fake.Fault{Status: 400, Code: "nonsense"} }}, "", "unknown: nonsense"},
+	} {
+		s := fake.New(tc.o)
+		c := beside(t, s, Options{})
+		if tc.key != "" {
+			c.key = tc.key
+		}
+		text := ""
+		if err := c.Identify(t.Context()); err != nil {
+			text = err.Error()
+		}
+		if text != tc.want {
+			t.Errorf("%s: %q, want %q", name, text, tc.want)
+		}
+	}
+	if err := newChannel(t, Options{}).Identify(t.Context()); err != nil {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
 // T38: an account that took itself away is not asked again and again.
 func TestClosedAccount(t *testing.T) {
 	t.Parallel()

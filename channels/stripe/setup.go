@@ -49,6 +49,7 @@ type Channel struct {
 var (
 	_ channels.Webhook   = (*Channel)(nil)
 	_ channels.Historian = (*Channel)(nil)
+	_ channels.Signer    = (*Channel)(nil)
 )
 
 // New checks the options and does no I/O. Its error names the setting that is

@@ -124,6 +124,7 @@ func TestVectors(t *testing.T) {
 func FuzzVerify(f *testing.F) {
 	f.Add("t=1700000000,v1=00", "whsec_a")
 	f.Add("t=1,t=2,v1=0,v0=1", "b")
+	f.Add(",==", "0")
 	c, err := New(Options{Secrets: []string{"whsec_gwtest"}})
 	if err != nil {
 		f.Fatal(err)

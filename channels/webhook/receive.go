@@ -41,7 +41,7 @@ func (c *Channel) Receive(route string, header http.Header, body []byte, now tim
 	if h == nil {
 		return channels.Inbound{}, fmt.Errorf("route %q: %w", route, channels.ErrMalformed)
 	}
-	by, err := h.verify(header, body, now)
+	by, err := h.scheme.verify(header, body, now)
 	if err != nil {
 		return channels.Inbound{}, err
 	}
@@ -57,6 +57,21 @@ func (c *Channel) Receive(route string, header http.Header, body []byte, now tim
 	return h.inbound(by, payload, body)
 }
 
+// Sign returns the headers that the sender of a source would send with a body. An
+// id that it would make is one of the content.
+func (c *Channel) Sign(route string, body []byte, now time.Time) http.Header {
+	if h := c.sources[route]; h != nil {
+		return h.scheme.sign(digest(body), body, now)
+	}
+	return nil
+}
+
+// digest names a body by its content.
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:16])
+}
+
 // inbound maps a payload to what it means for us; pure.
 func (h *source) inbound(by signed, payload any, body []byte) (channels.Inbound, error) {
 	if h.id != nil {
@@ -64,8 +79,7 @@ func (h *source) inbound(by signed, payload any, body []byte) (channels.Inbound,
 	}
 	id := by.id
 	if id == "" {
-		sum := sha256.Sum256(body)
-		id = hex.EncodeToString(sum[:16])
+		id = digest(body)
 	}
 	var room, same string
 	for _, t := range []struct {

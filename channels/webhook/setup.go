@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"hash"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"text/template"
@@ -47,13 +46,16 @@ type Settings struct {
 // A Channel is all sources. Its methods may be called at once.
 type Channel struct{ sources map[string]*source }
 
-var _ channels.Webhook = (*Channel)(nil)
+var (
+	_ channels.Webhook = (*Channel)(nil)
+	_ channels.Signer  = (*Channel)(nil)
+)
 
 // A source is one entry of the settings, ready to be used.
 type source struct {
 	name                       string
 	secrets                    [][]byte
-	verify                     func(h http.Header, body []byte, now time.Time) (signed, error)
+	scheme                     scheme
 	text, thread, id, coalesce *template.Template // nil if not set
 	within                     time.Duration
 }
@@ -164,7 +166,7 @@ func (h *source) standard(s Settings) error {
 	if !isHeader(s.Header) {
 		return fmt.Errorf(".header: %q: want how the names of the headers begin, such as webhook", s.Header)
 	}
-	h.verify = standard{secrets: h.secrets, header: s.Header}.verify
+	h.scheme = standard{secrets: h.secrets, header: s.Header}
 	return nil
 }
 
@@ -189,7 +191,7 @@ func (h *source) plain(s Settings) error {
 	if p.hash = hashes[s.Hash]; p.hash == nil {
 		return fmt.Errorf(".hash: %q: want sha256, sha1 or sha512", s.Hash)
 	}
-	h.verify = p.verify
+	h.scheme = p
 	return nil
 }
 

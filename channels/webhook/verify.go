@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,13 @@ import (
 type signed struct {
 	id string // "" if none is signed
 	at int64  // Unix seconds of the sending, 0 if it is not signed
+}
+
+// A scheme is how a source signs.
+type scheme interface {
+	verify(h http.Header, body []byte, now time.Time) (signed, error)
+	// sign returns the headers of a request called id, with the first secret.
+	sign(id string, body []byte, now time.Time) http.Header
 }
 
 // one returns the value of a header that must be there exactly once.
@@ -55,10 +63,7 @@ func (s standard) verify(h http.Header, body []byte, now time.Time) (signed, err
 	}
 	var found bool
 	for _, secret := range s.secrets {
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(id + "." + stamp + "."))
-		mac.Write(body)
-		want := []byte(base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+		want := []byte(s.mac(secret, id, stamp, body))
 		for sig := range strings.SplitSeq(sigs, " ") {
 			version, value, ok := strings.Cut(sig, ",")
 			if !ok || value == "" {
@@ -71,6 +76,21 @@ func (s standard) verify(h http.Header, body []byte, now time.Time) (signed, err
 		return signed{}, fmt.Errorf("signature does not match: %w", channels.ErrUnverified)
 	}
 	return signed{id, at}, channels.Fresh(at, now)
+}
+
+func (s standard) mac(secret []byte, id, stamp string, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(id + "." + stamp + "."))
+	mac.Write(body)
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func (s standard) sign(id string, body []byte, now time.Time) http.Header {
+	stamp, h := strconv.FormatInt(now.Unix(), 10), http.Header{}
+	h.Set(s.header+"-Id", id)
+	h.Set(s.header+"-Timestamp", stamp)
+	h.Set(s.header+"-Signature", "v1,"+s.mac(s.secrets[0], id, stamp, body))
+	return h
 }
 
 // plain is an HMAC of the body in one header; several are separated by commas.
@@ -90,9 +110,7 @@ func (p plain) verify(h http.Header, body []byte, _ time.Time) (signed, error) {
 	}
 	var found bool
 	for _, secret := range p.secrets {
-		mac := hmac.New(p.hash, secret)
-		mac.Write(body)
-		want := []byte(p.prefix + p.encode(mac.Sum(nil)))
+		want := []byte(p.mac(secret, body))
 		for sig := range strings.SplitSeq(sigs, ",") {
 			if len(sig) != len(want) {
 				return signed{}, fmt.Errorf("signature header has no form: %w", channels.ErrUnverified)
@@ -104,4 +122,16 @@ func (p plain) verify(h http.Header, body []byte, _ time.Time) (signed, error) {
 		return signed{}, fmt.Errorf("signature does not match: %w", channels.ErrUnverified)
 	}
 	return signed{}, nil
+}
+
+func (p plain) mac(secret, body []byte) string {
+	mac := hmac.New(p.hash, secret)
+	mac.Write(body)
+	return p.prefix + p.encode(mac.Sum(nil))
+}
+
+func (p plain) sign(_ string, body []byte, _ time.Time) http.Header {
+	h := http.Header{}
+	h.Set(p.header, p.mac(p.secrets[0], body))
+	return h
 }
