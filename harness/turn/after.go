@@ -39,8 +39,29 @@ func (r *run) after(ctx context.Context) error {
 	} else {
 		r.log.Error("callbacks of a settled turn given up", "turn", d.Settled.Turn)
 	}
+	if err := r.stopped(ctx, d.Settled.Turn); err != nil {
+		return err
+	}
 	r.add(record.Notified{Turn: d.Settled.Turn, Hooks: names})
 	return r.release(ctx, time.Time{})
+}
+
+// stopped obeys those who wanted the turn to end while its callbacks ran: it has.
+func (r *run) stopped(ctx context.Context, turn string) error {
+	if err := r.refresh(ctx); err != nil {
+		return err
+	}
+	at := r.present()
+	at.turn = turn
+	for {
+		p := r.intake(ctx, at, r.entries)
+		if len(p.moves) == 0 || p.moves[0].do != stop || p.moves[0].ahead {
+			return nil
+		}
+		r.obey(p.moves[0])
+		at.taken = p.moves[0].Seq
+		r.batch.Taken = at.taken
+	}
 }
 
 func (r *run) notify(ctx context.Context, d *record.Due) ([]string, error) {

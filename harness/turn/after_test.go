@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -327,4 +329,45 @@ func TestSettledInATask(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `agent "helper": UseSettled: "x": a task only gives its answer back; use UseTurnFinish in a subagent`) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Who wants the turn to end while its callbacks run is obeyed: it has ended. The
+// callbacks run to their end, once, and no other turn is opened.
+func TestStopWhileSettledCallbacksRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ran, free := 0, make(chan struct{})
+		w := newWorld(t, func(c *harness.Context) string {
+			harness.UseModel(c, "fast")
+			harness.UseSettled(c, "slow", func(ctx context.Context, _ *harness.Call, _ harness.Settled) error {
+				if ran++; ran > 1 {
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					t.Error("the callback was stopped")
+				case <-free:
+				}
+				return nil
+			})
+			return "Help."
+		}, scripted.Say("hello"), scripted.Say("again"))
+		w.say("U1", "hi")
+		w.during(func() {
+			w.say("U1", "stop")
+			w.say("U2", "Cancel!")
+			w.say("U1", "another matter")
+			w.say("U1", "stop")
+			time.AfterFunc(10*time.Second, func() { close(free) })
+		})
+		if got := trace(w.records()); got != "heard rendered said settled:answered controlled controlled notified heard controlled settled:aborted notified" {
+			t.Errorf("the log is %s", got)
+		}
+		if ran != 2 {
+			t.Errorf("callbacks ran %d times for two turns", ran)
+		}
+		if d := cmp.Diff([]string{"hello", "Stopped."}, w.posts()); d != "" {
+			t.Errorf("posts (-want +got):\n%s", d)
+		}
+	})
 }

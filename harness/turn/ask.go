@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
@@ -26,7 +27,10 @@ func (r *run) asked(ctx context.Context, n int, j *job) *harness.Wait {
 	q := j.wait.Question
 	if q == nil {
 		r.begins(n, j)
-		return j.wait
+		if j.part.Name == harness.TaskTool { // its own calls say when
+			return j.wait
+		}
+		return &harness.Wait{Until: r.notSooner(j.wait.Until)}
 	}
 	a := record.Asked{
 		Turn: r.f.Turn.ID, Step: n, Call: j.part.CallID, Name: q.Name,
@@ -47,6 +51,17 @@ func (r *run) asked(ctx context.Context, n int, j *job) *harness.Wait {
 	}
 	r.add(a)
 	return j.wait
+}
+
+// leastWait is how long a call waits at least that says by itself until when: a
+// time that has passed would have it run again at once, and again.
+const leastWait = time.Second
+
+func (r *run) notSooner(until time.Time) time.Time {
+	if least := r.Clock().Add(leastWait); !until.IsZero() && until.Before(least) {
+		return least
+	}
+	return until
 }
 
 // begins notes that a call waits of which nothing else in the log says so, if its

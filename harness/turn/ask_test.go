@@ -290,3 +290,27 @@ func TestAskMisuse(t *testing.T) {
 		t.Errorf("posts %s", d)
 	}
 }
+
+// A call that waits until a time that has passed is run again a second later, not
+// at once and again and again.
+func TestWaitForThePast(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	w := worldOf(t, plain(durable("job", func(_ context.Context, c *harness.Call) (string, error) {
+		if ran++; ran < 3 {
+			return "", &harness.Wait{Until: c.Now().Add(-time.Hour)}
+		}
+		return "done", nil
+	})), scripted.Play(jobOnce, 0))
+	w.ask("U1", "go")
+	for n := 1; n <= 3; n++ {
+		if ran != n {
+			t.Errorf("it ran %d times, want %d", ran, n)
+		}
+		w.pass(leastWait)
+		w.run()
+	}
+	if s := of[record.Settled](w.records()); len(s) != 1 || s[0].Outcome != record.Answered {
+		t.Errorf("settled %+v", s)
+	}
+}

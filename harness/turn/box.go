@@ -205,10 +205,30 @@ func (r *run) saveFiles(ctx context.Context, kind string) error {
 	return nil
 }
 
-// dropFiles deletes, with the next commit, the files of a task that is over.
+// paths are those of the open tasks of a turn and of what they have given.
+func paths(above string, t *record.Turn) (out []string) {
+	for call, f := range t.Tasks {
+		out = append(out, above+call)
+		if f.Turn != nil {
+			out = append(out, paths(above+call+"/", f.Turn)...)
+		}
+	}
+	return out
+}
+
+// dropFiles deletes, with the next commit, the files of a task that is over, and
+// of those that it has given and did not wait for.
 func (r *run) dropFiles(call string) {
-	b := boxes{task: strings.TrimPrefix(r.boxes.task+"/"+call, "/")}
-	for kind := range r.Sandboxes {
-		r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: b.blob(kind)})
+	over := strings.TrimPrefix(r.boxes.task+"/"+call, "/")
+	r.memo.Lock()
+	defer r.memo.Unlock()
+	root := r.root()
+	for _, path := range root.tasks {
+		if path != over && !strings.HasPrefix(path, over+"/") {
+			continue
+		}
+		for kind := range r.Sandboxes {
+			r.batch.Blobs = append(r.batch.Blobs, state.Blob{Name: (&boxes{task: path}).blob(kind)})
+		}
 	}
 }

@@ -130,6 +130,7 @@ func (r *run) compact(ctx context.Context, n int, why string, m *harness.Manifes
 	rec.Kept += r.dropped(r.f.Messages[:drop])
 	for _, part := range parts(r.f.Messages[:drop], max(most-min(mostSummary, c.Spec.MaxOut), most/2)) {
 		if err := r.summary(ctx, c, part, &rec); err != nil {
+			r.lost(c, &rec, err)
 			return err
 		}
 	}
@@ -138,6 +139,19 @@ func (r *run) compact(ctx context.Context, n int, why string, m *harness.Manifes
 	r.add(rec)
 	r.log.Info("conversation summarised", "turn", rec.Turn, "step", n, "why", why, "messages", drop, "before", before, "after", rec.After)
 	return nil
+}
+
+// lost records what a summary took that came to nothing.
+func (r *run) lost(c model.Choice, rec *record.Folded, err error) {
+	if rec.Usage == (model.Usage{}) {
+		return
+	}
+	b := record.Retried{Turn: rec.Turn, Step: rec.Step, Try: 1, Code: "no summary", Asked: rec.Asked, Usage: rec.Usage, Cost: c.Spec.Cost(rec.Usage)}
+	var me *model.Error
+	if errors.As(err, &me) {
+		b.Fault, b.Status = me.Fault, me.Status
+	}
+	r.add(b)
 }
 
 // maxKept bounds what one callback puts into a summary, in bytes.
@@ -177,14 +191,14 @@ func (r *run) summary(ctx context.Context, c model.Choice, part string, rec *rec
 		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: text}}}},
 	}
 	for try := 1; ; try++ {
-		resp, err := c.Provider.Stream(ctx, req, nil)
+		resp, err := r.unlessDown(c, func() (model.Response, error) { return c.Provider.Stream(ctx, req, nil) })
+		rec.Usage = rec.Usage.Plus(resp.Usage)
 		if err != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			return fmt.Errorf("summarise: %w", err)
 		}
-		rec.Usage = rec.Usage.Plus(resp.Usage)
 		said := strings.TrimSpace(textOf(resp.Parts))
 		switch {
 		case structured(said):

@@ -237,3 +237,31 @@ func TestSuccessIsNeverAFailure(t *testing.T) {
 		}
 	}
 }
+
+// A summary that fails is paid for, is listed, and counts for the circuit of its
+// provider as any other call.
+func TestFailedSummary(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, compacting(harness.Compaction{Reserve: 1000, Keep: 500}), scripted.Say("one"), scripted.Say("no sections"), scripted.Fault(model.Transient, 0), scripted.Say("two"))
+	w.window(4000)
+	w.ask("U1", "first "+long(3500))
+	w.ask("U1", "second "+long(600))
+	got := of[record.Retried](w.records())
+	if len(got) != 1 || got[0].Usage.In < 2000 || got[0].Cost == 0 || got[0].Fault != model.Transient || got[0].Code != "no summary" {
+		t.Fatalf("retried %+v", got)
+	}
+	said := of[record.Said](w.records())[1]
+	if s := of[record.Settled](w.records())[1]; s.Usage != said.Usage.Plus(got[0].Usage) || s.Cost != said.Cost+got[0].Cost {
+		t.Errorf("settled with %+v for %v, the answer took %+v", s.Usage, s.Cost, said.Usage)
+	}
+	b := w.engine.breaker("scripted")
+	for range breakAfter {
+		b.Done(&model.Error{Fault: model.Transient})
+	}
+	if r := (&run{Engine: w.engine, f: &record.Fold{}}); r.summary(t.Context(), model.Choice{Provider: w.wary}, "part", &record.Folded{}) == nil {
+		t.Error("a provider that is down was asked for a summary")
+	}
+	if n := len(w.model.Requests()); n != 4 {
+		t.Errorf("the model was asked %d times, want 4", n)
+	}
+}

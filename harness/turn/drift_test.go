@@ -409,3 +409,27 @@ func TestDeployDuringATurn(t *testing.T) {
 		t.Errorf("old code on what new code wrote: %+v", d)
 	}
 }
+
+// What a guard makes of the arguments of a task is what a replay follows.
+func TestReplayFollowsGuards(t *testing.T) {
+	t.Parallel()
+	agent := func(c *harness.Context) string {
+		harness.UseModel(c, "fast")
+		for _, name := range []string{"careful", "hasty"} {
+			harness.UseSubagent(c, harness.Subagent{Name: name, Doc: "helps", Agent: func(*harness.Context) string { return "I am " + name + "." }})
+		}
+		harness.UseToolCall(c, "guard", func(_ context.Context, _ *harness.Call, args json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(strings.ReplaceAll(string(args), "hasty", "careful")), nil
+		})
+		return "Help."
+	}
+	w := newWorld(t, agent, scripted.Answer(taskFor("hasty", "do it")), scripted.Say("done"), scripted.Say("all done"))
+	w.wary.stable = false
+	w.ask("U1", "go")
+	if got := w.request(1).System; got != "I am careful." {
+		t.Fatalf("the task was done by %q", got)
+	}
+	if got := replayed(t, elsewhere(t, w, nil), w.view()); got.Drift != nil || got.Requests != 3 {
+		t.Errorf("%+v %+v", got, got.Drift)
+	}
+}

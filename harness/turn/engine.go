@@ -162,6 +162,9 @@ func (e *Engine) Run(ctx, soft context.Context, l state.Lease) error {
 		boxes:   &boxes{providers: e.Sandboxes, log: e.Log, id: l.Conversation.ID},
 		counted: c.fold.Cost, log: e.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt),
 	}
+	if r.f.Turn != nil {
+		r.tasks = paths("", r.f.Turn)
+	}
 	err = r.turn(ctx)
 	if cerr := r.boxes.close(); cerr != nil {
 		r.log.Warn("sandbox not closed", "err", cerr)
@@ -231,6 +234,7 @@ type run struct {
 	roles   sync.Map      // of the authors of entries, by Seq
 	late    bool          // the turn has been worked on for too long
 	boxes   *boxes
+	tasks   []string          // paths of those that were open or begun, which may have files; of the conversation's own run, guarded by memo
 	seen    map[string][]byte // images, by name of their blobs
 	// manifest is that of the last step, nil before the first.
 	manifest *harness.Manifest

@@ -46,9 +46,8 @@ func (e *Engine) Replay(ctx context.Context, c state.Conversation, records []sta
 	recorded.Logger = slog.New(slog.DiscardHandler)
 	recorded.Role = func(context.Context, chat.Thread, chat.Author) (chat.Role, error) { return chat.Admin, nil }
 	f := &record.Fold{}
-	w := walk{steps: map[string]*walked{}, top: &run{Engine: recorded, f: f, memo: &sync.Mutex{}, log: recorded.Logger}}
-	var err error
-	if w.forks, err = forks(records); err != nil {
+	w := walk{steps: map[string]*walked{}, top: &run{Engine: recorded, f: f, boxes: &boxes{}, memo: &sync.Mutex{}, log: recorded.Logger}}
+	if err := w.ahead(records); err != nil {
 		return w.found, err
 	}
 	for i, r := range records {
@@ -70,19 +69,29 @@ func (e *Engine) Replay(ctx context.Context, c state.Conversation, records []sta
 	return w.found, nil
 }
 
-// forks lists where a log left others.
-func forks(records []state.Record) ([]record.Forked, error) {
-	var out []record.Forked
+// ahead notes where a log left others, and what guards made of the arguments of
+// tasks, which is recorded when they end.
+func (w *walk) ahead(records []state.Record) error {
+	w.ran = map[string]json.RawMessage{}
 	for _, r := range records {
 		b, err := record.Decode(r)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if f, ok := b.(record.Forked); ok {
-			out = append(out, f)
+		path := ""
+		if c, ok := b.(record.Child); ok {
+			path, b = strings.Join(c.Task, "/"), c.Body
+		}
+		switch b := b.(type) {
+		case record.Forked:
+			w.forks = append(w.forks, b)
+		case record.Did:
+			if b.Tool == harness.TaskTool && b.Ran != nil {
+				w.ran[path+"/"+b.CallID] = b.Ran
+			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // place makes the walk stand where a record was written: what a fork has of
@@ -105,7 +114,8 @@ func (w *walk) place(c state.Conversation, seq int64) {
 type walk struct {
 	top   *run
 	forks []record.Forked
-	steps map[string]*walked // by turn, or turn and task
+	ran   map[string]json.RawMessage // by the calls that lead to a task
+	steps map[string]*walked         // by turn, or turn and task
 	found Replayed
 }
 
@@ -159,7 +169,11 @@ func (w *walk) below(r *run, call string) (*run, *Drift) {
 	var args struct{ Agent string }
 	for _, p := range r.f.Turn.Calls {
 		if p.CallID == call {
-			_ = json.Unmarshal(p.Args, &args) // the name is "" then
+			given := p.Args
+			if ran, ok := w.ran[r.boxes.task+"/"+call]; ok {
+				given = ran
+			}
+			_ = json.Unmarshal(given, &args) // the name is "" then
 		}
 	}
 	to, ok := at.m.Subagent(args.Agent)

@@ -246,7 +246,7 @@ func (r *run) ask(ctx context.Context, n int, c model.Choice, request func() mod
 	}
 }
 
-// once makes one call, unless the provider is known to be down.
+// once makes one call for a step.
 func (r *run) once(ctx context.Context, n int, c model.Choice, req model.Request) (model.Response, error) {
 	r.sent = req
 	var failed error
@@ -254,14 +254,22 @@ func (r *run) once(ctx context.Context, n int, c model.Choice, req model.Request
 		data, failed = r.image(ctx, ref)
 		return data, failed
 	}
+	return r.unlessDown(c, func() (model.Response, error) {
+		resp, err := r.stream(ctx, n, c, req)
+		if failed != nil {
+			err = failed // and not the model's
+		}
+		return resp, err
+	})
+}
+
+// unlessDown makes one call, unless the provider is known to be down.
+func (r *run) unlessDown(c model.Choice, call func() (model.Response, error)) (model.Response, error) {
 	b := r.breaker(c.Provider.Name())
 	if wait, ok := b.Allow(); !ok {
 		return model.Response{}, &model.Error{Provider: c.Provider.Name(), Model: c.Model, Fault: model.Transient, Code: "circuit_open", RetryAfter: wait}
 	}
-	resp, err := r.stream(ctx, n, c, req)
-	if failed != nil {
-		err = failed // and not the model's
-	}
+	resp, err := call()
 	b.Done(err)
 	return resp, err
 }

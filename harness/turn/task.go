@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,10 +113,14 @@ func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) 
 // child is the run of a task, from where its log stops. The caller holds memo.
 func (r *run) child(first harness.Snapshot, sandbox, call string, to harness.Subagent, kept *memos) *run {
 	t := &task{up: r, call: call, kept: kept, to: to, depth: first.Depth, model: first.Model, think: first.Thinking, bounds: first.Bounds, sandbox: sandbox}
+	path := strings.Join(t.path(), "/")
+	if root := r.root(); !slices.Contains(root.tasks, path) {
+		root.tasks = append(root.tasks, path)
+	}
 	return &run{
 		Engine: r.Engine, task: t, soft: r.soft, gentle: r.gentle, lease: r.lease, conv: r.conv, f: r.f.Task(call), memo: r.memo, sums: &summer{}, written: &model.Written{},
 		log:   r.log.With("task", call, "subagent", to.Name),
-		boxes: &boxes{providers: r.Sandboxes, log: r.Log, id: r.conv.ID, task: strings.Join(t.path(), "/")},
+		boxes: &boxes{providers: r.Sandboxes, log: r.Log, id: r.conv.ID, task: path},
 	}
 }
 

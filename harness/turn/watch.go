@@ -45,6 +45,9 @@ func (r *run) watched(ctx context.Context, f func(context.Context) (bool, error)
 			}
 			seq = v.Conversation.Seq
 			at.learn(v.Records)
+			if at.turn == "" {
+				return // it is settled: what follows is not stopped
+			}
 			p := r.intake(work, at, v.Inbox)
 			switch {
 			case p.end != "":
@@ -72,7 +75,8 @@ func (r *run) watched(ctx context.Context, f func(context.Context) (bool, error)
 	return done, err
 }
 
-// learn takes over what calls have asked, were told and ended with since.
+// learn takes over what calls have asked, were told and ended with since, and
+// that the turn was settled.
 func (p *present) learn(records []state.Record) {
 	for _, rec := range records {
 		b, err := record.Decode(rec)
@@ -84,6 +88,10 @@ func (p *present) learn(records []state.Record) {
 			task, b = c.Task, c.Body
 		}
 		switch b := b.(type) {
+		case record.Settled:
+			if task == nil {
+				p.turn = ""
+			}
 		case record.Asked:
 			p.asks = append(p.asks, record.Waiting{Asked: b, Task: task})
 		case record.Memo:
