@@ -178,22 +178,29 @@ func (t Tool) Run(ctx context.Context, call *Call, args json.RawMessage) (string
 	return text, err
 }
 
-// A Try is one of a call that failed and was made again.
+// A Try is one of a call, or of what it does outside, that failed and was made again.
 type Try struct{ Took, Wait time.Duration }
 
-// Tries are those of a call that failed and were made again, in order.
+// Tries are those that failed and were made again, in order.
 func (c *Call) Tries() []Try {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.tries)
 }
 
-// tried notes a try; the names of its steps may be used once more, and what it
-// has shown is not.
-func (c *Call) tried(t Try) {
+// Tried notes a try that the tool itself makes again: it is listed among the
+// retries of the conversation.
+func (c *Call) Tried(t Try) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.steps, c.images, c.tries = nil, nil, append(c.tries, t)
+	c.tries = append(c.tries, t)
+}
+
+// hide forgets what the try that failed has shown.
+func (c *Call) hide() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.images = nil
 }
 
 // firstWait is how long a tool waits before it is tried again for the first time.
@@ -217,7 +224,9 @@ func (t Tool) tries(ctx context.Context, call *Call, args json.RawMessage) (stri
 			timer.Stop()
 			return text, err
 		}
-		call.tried(Try{Took: took, Wait: wait})
+		call.Tried(Try{Took: took, Wait: wait})
+		call.again()
+		call.hide()
 	}
 }
 

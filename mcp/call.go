@@ -57,7 +57,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (R
 	if t == nil {
 		return Result{}, fmt.Errorf("mcp server %q has no tool %q that may be called", s.name, describe(name, maxReason))
 	}
-	return s.call(ctx, t, args, nil)
+	return s.call(ctx, t, args, nil, nil)
 }
 
 // runner is what the harness runs for a tool.
@@ -98,12 +98,13 @@ func (s *Server) audit(call *harness.Call, tool string, began time.Time, err *er
 		"call", call.ID, "failed", *err != nil, "took", time.Since(began))
 }
 
-// call makes a call; told answers what the server asked at the last one.
-func (s *Server) call(ctx context.Context, t *tool, args json.RawMessage, told *reply) (Result, error) {
+// call makes a call; told answers what the server asked at the last one. tried
+// learns of a try that was made again, unless it is nil.
+func (s *Server) call(ctx context.Context, t *tool, args json.RawMessage, told *reply, tried func(harness.Try)) (Result, error) {
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	return do(ctx, s, t.again, func(ctx context.Context, sess *session) (Result, error) {
+	return do(ctx, s, t.again, tried, func(ctx context.Context, sess *session) (Result, error) {
 		p := &sdk.CallToolParams{Name: t.def.Name, Arguments: args}
 		if told != nil && len(told.responses) > 0 {
 			p.InputResponses, p.RequestState = told.responses, told.state
@@ -245,8 +246,8 @@ func unshown(what, media string, bytes int) string {
 
 // do makes one call on the present session, within the server's time limit.
 // Where the server forgot the session, or again says that repeating does no
-// harm, it is made once more on the next one.
-func do[T any](ctx context.Context, s *Server, again bool, f func(context.Context, *session) (T, error)) (T, error) {
+// harm, it is made once more on the next one, and tried learns of that.
+func do[T any](ctx context.Context, s *Server, again bool, tried func(harness.Try), f func(context.Context, *session) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, s.settings.timeout())
 	defer cancel()
@@ -255,6 +256,7 @@ func do[T any](ctx context.Context, s *Server, again bool, f func(context.Contex
 		if err != nil {
 			return none, err
 		}
+		began := time.Now()
 		out, err := f(ctx, sess)
 		sess.calls.Done()
 		if err == nil || ctx.Err() != nil || answered(err) {
@@ -264,11 +266,15 @@ func do[T any](ctx context.Context, s *Server, again bool, f func(context.Contex
 		if !first || !again && !errors.Is(err, sdk.ErrSessionMissing) {
 			return none, s.explain(ctx, err)
 		}
+		lost := time.Now()
 		wait, stop := context.WithTimeout(ctx, s.o.Connect)
 		gone := s.after(wait, sess)
 		stop()
 		if gone != nil {
 			return none, s.explain(ctx, err)
+		}
+		if tried != nil {
+			tried(harness.Try{Took: lost.Sub(began), Wait: time.Since(lost)})
 		}
 	}
 }

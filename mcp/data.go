@@ -41,7 +41,7 @@ type PromptArg struct {
 
 // Resources lists what can be read, templates last.
 func (s *Server) Resources(ctx context.Context) ([]Resource, error) {
-	return do(ctx, s, true, func(ctx context.Context, sess *session) ([]Resource, error) {
+	return do(ctx, s, true, nil, func(ctx context.Context, sess *session) ([]Resource, error) {
 		var out []Resource
 		fixed, err := pages("resources", func(cursor string) ([]*sdk.Resource, string, error) {
 			r, err := sess.cs.ListResources(ctx, &sdk.ListResourcesParams{Cursor: cursor})
@@ -82,7 +82,7 @@ func (s *Server) Read(ctx context.Context, uri string) (string, error) {
 	if uri == "" || len(uri) > maxURI {
 		return "", fmt.Errorf("want a uri of at most %d bytes", maxURI)
 	}
-	return do(ctx, s, true, func(ctx context.Context, sess *session) (string, error) {
+	return do(ctx, s, true, nil, func(ctx context.Context, sess *session) (string, error) {
 		var got *sdk.ReadResourceResult
 		if _, err := sess.cs.ReadResource(context.WithValue(ctx, readKey{}, &got), &sdk.ReadResourceParams{URI: uri}); err != nil {
 			return "", err
@@ -106,7 +106,7 @@ func (s *Server) Read(ctx context.Context, uri string) (string, error) {
 
 // Prompts lists the prompts.
 func (s *Server) Prompts(ctx context.Context) ([]Prompt, error) {
-	return do(ctx, s, true, func(ctx context.Context, sess *session) ([]Prompt, error) {
+	return do(ctx, s, true, nil, func(ctx context.Context, sess *session) ([]Prompt, error) {
 		list, err := pages("prompts", func(cursor string) ([]*sdk.Prompt, string, error) {
 			r, err := sess.cs.ListPrompts(ctx, &sdk.ListPromptsParams{Cursor: cursor})
 			if err != nil {
@@ -136,7 +136,7 @@ func (s *Server) Prompts(ctx context.Context) ([]Prompt, error) {
 
 // Prompt makes the text of a prompt: its messages, each with who says it.
 func (s *Server) Prompt(ctx context.Context, name string, args map[string]string) (string, error) {
-	return do(ctx, s, true, func(ctx context.Context, sess *session) (string, error) {
+	return do(ctx, s, true, nil, func(ctx context.Context, sess *session) (string, error) {
 		r, err := sess.cs.GetPrompt(ctx, &sdk.GetPromptParams{Name: name, Arguments: args})
 		if err != nil {
 			return "", err

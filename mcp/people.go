@@ -54,7 +54,7 @@ func (s *Server) talk(ctx context.Context, call *harness.Call, t *tool, args jso
 					return pending{}, errEnd
 				}
 			}
-			r, err = s.call(ctx, t, args, told)
+			r, err = s.call(ctx, t, args, told, call.Tried)
 			var q *QuestionError
 			if !errors.As(err, &q) || !q.answerable() {
 				return pending{}, errEnd

@@ -109,14 +109,14 @@ type discordAccess struct {
 
 // figures replace what is known about a model.
 type figures struct {
-	Window     int     `yaml:"window" doc:"Tokens of context."`
-	MaxOut     int     `yaml:"max_out" doc:"Tokens of answer."`
-	In         float64 `yaml:"in" doc:"US dollars per million tokens read."`
-	Out        float64 `yaml:"out" doc:"US dollars per million tokens written."`
-	CacheRead  float64 `yaml:"cache_read" doc:"US dollars per million tokens read from the provider's cache."`
-	CacheWrite float64 `yaml:"cache_write" doc:"US dollars per million tokens written to the provider's cache."`
-	Thinking   string  `yaml:"thinking" doc:"The levels it takes, of off low medium high, lowest first."`
-	Images     bool    `yaml:"images" doc:"It can look at images."`
+	Window     int      `yaml:"window" doc:"Tokens of context."`
+	MaxOut     int      `yaml:"max_out" doc:"Tokens of answer."`
+	In         *float64 `yaml:"in" doc:"US dollars per million tokens read; 0 for a model that costs nothing."`
+	Out        *float64 `yaml:"out" doc:"US dollars per million tokens written."`
+	CacheRead  *float64 `yaml:"cache_read" doc:"US dollars per million tokens read from the provider's cache."`
+	CacheWrite *float64 `yaml:"cache_write" doc:"US dollars per million tokens written to the provider's cache."`
+	Thinking   *string  `yaml:"thinking" doc:"The levels it takes, of off low medium high, lowest first; an empty text for none."`
+	Images     *bool    `yaml:"images" doc:"It can look at images."`
 }
 
 // fileSettings are the sections of the settings file.
@@ -186,16 +186,7 @@ func (f *fileSettings) names(s *config.Settings, providers []model.Provider) *mo
 	over := map[string]model.Spec{}
 	for full, g := range f.figures {
 		provider, id, _ := strings.Cut(full, "/")
-		spec := model.Lookup(provider, id)
-		set(&spec.Window, g.Window)
-		set(&spec.MaxOut, g.MaxOut)
-		set(&spec.In, g.In)
-		set(&spec.Out, g.Out)
-		set(&spec.CacheRead, g.CacheRead)
-		set(&spec.CacheWrite, g.CacheWrite)
-		set(&spec.Thinking, g.Thinking)
-		set(&spec.Images, g.Images)
-		over[full] = spec
+		over[full] = g.over(model.Lookup(provider, id))
 	}
 	n, err := model.NewNames(providers, f.models, over)
 	if err != nil {
@@ -213,13 +204,6 @@ var usualModels = map[string]map[string]string{
 	"openai":    {"fast": "gpt-5-mini", "strong": "gpt-5.1"},
 	"anthropic": {"fast": "claude-haiku-4-5", "strong": "claude-opus-4-6"},
 	"gemini":    {"fast": "gemini-2.5-flash", "strong": "gemini-2.5-pro"},
-}
-
-func set[T comparable](v *T, to T) {
-	var zero T
-	if to != zero {
-		*v = to
-	}
 }
 
 // usualAgent is the agent of an installation that sets none.

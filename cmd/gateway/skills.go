@@ -199,9 +199,27 @@ func (skillsLockCmd) Run(_ context.Context, e env, s *config.Settings) error {
 			fmt.Fprintf(e.stdout, "gone     %s\n", name)
 		}
 	}
-	if err := os.WriteFile(sh.lock, []byte(now.String()), 0o644); err != nil {
+	if err := replaceFile(sh.lock, []byte(now.String())); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s pinned in %s\n", count(len(now), "skill", "skills"), sh.lock)
 	return err
+}
+
+// replaceFile puts a file in the place of another at once: who reads it, or
+// comes back after a crash, finds the one or the other.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
 }

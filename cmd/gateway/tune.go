@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,24 @@ func tune(s *config.Settings, path string, a agentSettings, names *model.Names, 
 	}
 }
 
+// over puts what is set in the place of what is known.
+func (g figures) over(known model.Spec) model.Spec {
+	known.Window, known.MaxOut = cmp.Or(g.Window, known.Window), cmp.Or(g.MaxOut, known.MaxOut)
+	set(&known.In, g.In)
+	set(&known.Out, g.Out)
+	set(&known.CacheRead, g.CacheRead)
+	set(&known.CacheWrite, g.CacheWrite)
+	set(&known.Thinking, g.Thinking)
+	set(&known.Images, g.Images)
+	return known
+}
+
+func set[T any](v, to *T) {
+	if to != nil {
+		*v = *to
+	}
+}
+
 // checkFigures refuses figures that no model can have, or that no name leads to.
 func checkFigures(s *config.Settings, all map[string]figures) {
 	for full, g := range all {
@@ -56,10 +75,11 @@ func checkFigures(s *config.Settings, all map[string]figures) {
 		if provider, id, _ := strings.Cut(full, "/"); provider == "" || id == "" {
 			s.Refuse(at, "a name without a provider", "provider/model, such as openai/gpt-5-mini")
 		}
-		if min(g.Window, g.MaxOut) < 0 || min(g.In, g.Out, g.CacheRead, g.CacheWrite) < 0 {
+		is := g.over(model.Spec{})
+		if min(is.Window, is.MaxOut) < 0 || min(is.In, is.Out, is.CacheRead, is.CacheWrite) < 0 {
 			s.Refuse(at, "less than nothing", "tokens, and US dollars per million of them")
 		}
-		for level := range strings.FieldsSeq(g.Thinking) {
+		for level := range strings.FieldsSeq(is.Thinking) {
 			if !slices.Contains(thinkingLevels, model.Thinking(level)) {
 				s.Refuse(at+".thinking", fmt.Sprintf("%q", level), "some of off low medium high")
 			}

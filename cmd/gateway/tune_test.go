@@ -11,6 +11,7 @@ import (
 	"github.com/heddlehq/heddle/config"
 	"github.com/heddlehq/heddle/harness"
 	"github.com/heddlehq/heddle/harness/enhance"
+	"github.com/heddlehq/heddle/model"
 )
 
 // What settings say of thinking and compaction reaches the manifest, on each level.
@@ -48,5 +49,27 @@ agents:
 		if got := fmt.Sprint(m.Thinking, " ", m.Compaction); err != nil || got != tt.want {
 			t.Errorf("%s: %s, %v; want %s", tt.agent, got, err, tt.want)
 		}
+	}
+}
+
+// Figures can also say that a model costs nothing and cannot look at images.
+func TestFiguresOfNothing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "gateway.yaml")
+	text := "figures:\n  openai/gpt-5: {in: 0, cache_read: 0.0, images: false, thinking: \"\"}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := config.Open(file, func(string) (string, bool) { return "", false })
+	f := readFile(s)
+	known := model.Lookup("openai", "gpt-5")
+	if known.In == 0 || known.CacheRead == 0 || !known.Images || known.Thinking == "" {
+		t.Fatalf("known is %+v", known)
+	}
+	want := known
+	want.In, want.CacheRead, want.Images, want.Thinking = 0, 0, false, ""
+	checkFigures(s, f.figures)
+	if got := f.figures["openai/gpt-5"].over(known); got != want || s.Err() != nil {
+		t.Errorf("got %+v, %v; want %+v", got, s.Err(), want)
 	}
 }
