@@ -90,6 +90,7 @@ var (
 	_ channels.Marker     = (*Channel)(nil)
 	_ channels.Whisperer  = (*Channel)(nil)
 	_ channels.Opener     = (*Channel)(nil)
+	_ channels.Linker     = (*Channel)(nil)
 )
 
 // New checks the options and does no I/O. Its error names the setting that is

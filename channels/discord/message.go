@@ -90,6 +90,7 @@ func (m *message) foreign(own identity) string {
 func (m *message) said(p place, own identity, role string) (ev chat.Event, reason string) {
 	ev = m.base(p, own)
 	ev.ID, ev.Kind = m.ID, chat.Message
+	ev.Same = act(p.account, p.channel(), m.ID)
 	ev.Text = m.text(own, role)
 	ev.At = born(m.ID)
 	if m.mentions(own, role) {
@@ -109,6 +110,9 @@ func (m *message) said(p place, own identity, role string) (ev chat.Event, reaso
 	}
 	return ev, ""
 }
+
+// act names what somebody said, as links to it do.
+func act(account, channel, id string) string { return account + "/" + channel + "/" + id }
 
 // edited is the event of a change, or why there is none.
 func (m *message) edited(p place, own identity, role string) (chat.Event, string) {

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -260,5 +261,28 @@ func TestMissedInPart(t *testing.T) {
 	}
 	if len(w.events) != 1 || w.events[0].ID != id {
 		t.Errorf("events %+v", w.events)
+	}
+}
+
+// A link that people copy leads to the event.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	w := connected(t, fake.Options{})
+	id := w.Mention(fake.Words{Text: "x"})
+	for link, want := range map[string]string{
+		"https://discord.com/channels/" + guild + "/" + fake.General + "/" + id:           w.heard(id).Same,
+		"https://ptb.discord.com/channels/@me/" + fake.DM + "/5":                          "@me/" + fake.DM + "/5",
+		"https://discord.com.evil.test/channels/" + guild + "/" + fake.General + "/" + id: "",
+		"https://discord.com/channels/" + guild + "/" + fake.General:                      "",
+		"https://discord.com/channels/" + guild + "/" + fake.General + "/../" + id:        "",
+		"https://discord.com/users/" + guild + "/" + fake.General + "/" + id:              "",
+	} {
+		u, err := url.Parse(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := w.c.Linked(w.ctx, u); same != want || err != nil {
+			t.Errorf("%s: %q, error %v", link, same, err)
+		}
 	}
 }

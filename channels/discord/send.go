@@ -24,9 +24,10 @@ import (
 const nonceFor = 2 * time.Minute
 
 // Limits are Discord's: commonly five messages in five seconds to a channel, and
-// fifty requests a second in all. Answers tell the exact numbers, see buckets.
+// fifty requests a second in all. Answers tell the exact numbers, see buckets. What
+// is in doubt for a moment only the nonce settles.
 func (c *Channel) Limits() channels.Limits {
-	return channels.Limits{RoomEvery: time.Second, AccountEvery: 100 * time.Millisecond, Files: true, Handles: true, SettleAfter: 3 * time.Second}
+	return channels.Limits{RoomEvery: time.Second, AccountEvery: 100 * time.Millisecond, Files: true, Handles: true, SettleAfter: time.Second}
 }
 
 // An outgoing message. Nobody is ever notified by one, and links show no preview.

