@@ -1,6 +1,6 @@
 // Package state is the port of the store family: the durable inbox, log and
-// outbox of every conversation. What a store returns has been committed and,
-// but for leases, synced; what it has not returned from may or may not have happened, and every
+// outbox of every conversation. What a store returns has been committed and
+// synced; what it has not returned from may or may not have happened, and every
 // call may be repeated.
 package state
 

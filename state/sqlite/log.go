@@ -11,13 +11,12 @@ import (
 	"github.com/heddlehq/heddle/state"
 )
 
-// Claim leases the conversation that has been ready longest. Whoever might have
-// worked under a claim that was lost with the machine's power is gone with it.
+// Claim leases the conversation that has been ready longest.
 func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration) (state.Lease, error) {
 	if s.w.ready.none(s.w.now()) {
 		return state.Lease{}, state.ErrNone
 	}
-	return doLax(ctx, s.w, func(t *tx) (state.Lease, error) {
+	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
 		l, err := t.claim(owner, until(t.now, ttl))
 		if err != nil {
 			return state.Lease{}, fmt.Errorf("claim: %w", err)
@@ -61,7 +60,7 @@ func (s *Store) WaitReady(ctx context.Context) error { return s.w.ready.wait(ctx
 
 // Renew makes a lease last longer.
 func (s *Store) Renew(ctx context.Context, l state.Lease, ttl time.Duration) (state.Lease, error) {
-	return doLax(ctx, s.w, func(t *tx) (state.Lease, error) {
+	return do(ctx, s.w, func(t *tx) (state.Lease, error) {
 		h, err := t.held(l)
 		if err != nil {
 			return state.Lease{}, fmt.Errorf("renew %s: %w", l.Conversation.ID, err)
@@ -193,7 +192,7 @@ var errLong = errors.New("too long for the writer")
 // anew after every commit.
 func (s *Store) Load(ctx context.Context, id state.ID, after int64) (state.View, error) {
 	after = max(after, 0)
-	v, err := doLax(ctx, s.w, func(t *tx) (state.View, error) {
+	v, err := do(ctx, s.w, func(t *tx) (state.View, error) {
 		h, err := t.byID(id)
 		if h != nil && h.seq-after+h.arrived-h.taken > shortLoad {
 			err = errLong

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +29,6 @@ type writer struct {
 	wake    chan struct{} // holds one element when there is something to do
 	stopped chan struct{} // closed when the last operation is done
 
-	lax    bool // commits are not synced
 	heads  heads
 	oldest time.Time // at most the age of the oldest event; zero is to be looked up
 }
@@ -39,7 +37,6 @@ type writer struct {
 type op struct {
 	ctx  context.Context
 	run  func(*tx) error // may run again, after a rollback
-	lax  bool            // it may be lost with the machine's power
 	err  error
 	done chan struct{} // closed when it is committed, or err says why it is not
 }
@@ -49,7 +46,6 @@ type tx struct {
 	*conn
 	w     *writer
 	now   time.Time // of the operation running
-	lax   bool      // nothing in it needs a sync
 	begun bool
 	ready change
 	due   change
@@ -58,24 +54,13 @@ type tx struct {
 // do runs an operation on the writer and returns when it is committed. When
 // ctx ends first the operation may or may not happen; others are not disturbed.
 func do[T any](ctx context.Context, w *writer, run func(*tx) (T, error)) (T, error) {
-	return submit(ctx, w, false, run)
-}
-
-// doLax is do for what may be lost with the machine's power, as nothing that is
-// recorded depends on it: it waits for a sync only in the company of others. It
-// outlives the process as everything does.
-func doLax[T any](ctx context.Context, w *writer, run func(*tx) (T, error)) (T, error) {
-	return submit(ctx, w, true, run)
-}
-
-func submit[T any](ctx context.Context, w *writer, lax bool, run func(*tx) (T, error)) (T, error) {
 	var answer, none T
-	o := &op{ctx: ctx, lax: lax, done: make(chan struct{})}
+	o := &op{ctx: ctx, done: make(chan struct{})}
 	o.run = func(t *tx) (err error) {
 		answer, err = run(t)
 		return err
 	}
-	if err := w.add(o); err != nil {
+	if err := w.submit(o); err != nil {
 		return none, err
 	}
 	select {
@@ -89,7 +74,7 @@ func submit[T any](ctx context.Context, w *writer, lax bool, run func(*tx) (T, e
 	return answer, nil
 }
 
-func (w *writer) add(o *op) error {
+func (w *writer) submit(o *op) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed != nil {
@@ -159,7 +144,7 @@ func (w *writer) commit(batch []*op) {
 
 // try runs a batch in one transaction. On an error nothing of it happened.
 func (w *writer) try(batch []*op) (err error) {
-	t := &tx{conn: w.conn, w: w, lax: !slices.ContainsFunc(batch, func(o *op) bool { return !o.lax })}
+	t := &tx{conn: w.conn, w: w}
 	defer func() {
 		if err != nil {
 			if t.begun {
@@ -207,16 +192,6 @@ func (t *tx) exec(sql string, args ...any) (int64, error) {
 func (t *tx) open() error {
 	if t.begun {
 		return nil
-	}
-	if t.lax != t.w.lax {
-		mode := "PRAGMA synchronous = FULL"
-		if t.lax {
-			mode = "PRAGMA synchronous = NORMAL"
-		}
-		if _, err := t.conn.exec(mode); err != nil {
-			return err
-		}
-		t.w.lax = t.lax
 	}
 	_, err := t.conn.exec("BEGIN IMMEDIATE")
 	t.begun = err == nil

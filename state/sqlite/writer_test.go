@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/state"
 )
@@ -250,47 +248,5 @@ func TestDiskFull(t *testing.T) {
 	all, err := s.Conversations(t.Context(), time.Time{}, 1<<20)
 	if err != nil || len(all) != admitted {
 		t.Errorf("%d conversations, %v; want the %d admitted", len(all), err, admitted)
-	}
-}
-
-// What must not be lost is synced; a claim alone is not, as nothing that is
-// recorded depends on it.
-func TestWhatIsSynced(t *testing.T) {
-	t.Parallel()
-	var mode string
-	var commits []string
-	s := openStore(t, filepath.Join(t.TempDir(), "heddle.db"), Options{Fault: func(statement string) error {
-		if m, ok := strings.CutPrefix(statement, "PRAGMA synchronous = "); ok {
-			mode = m
-		}
-		if statement == "COMMIT" {
-			commits = append(commits, mode)
-		}
-		return nil
-	}})
-	commits = nil
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err := s.Admit(t.Context(), ask(1, "1"))
-	must(err)
-	l, err := s.Claim(t.Context(), "a", time.Minute)
-	must(err)
-	_, err = s.Renew(t.Context(), l, time.Minute)
-	must(err)
-	l, err = s.Commit(t.Context(), l, state.Batch{Records: []state.Record{{Kind: "said", Data: []byte("1")}}, Posts: []chat.Post{{Key: "k", Thread: l.Conversation.Thread}}})
-	must(err)
-	effects, err := s.ClaimPosts(t.Context(), "a", 1, time.Minute)
-	must(err)
-	must(s.SettlePost(t.Context(), effects[0], state.Outcome{State: state.Sent, Ref: "r"}))
-	if d := cmp.Diff([]string{"", "NORMAL", "NORMAL", "FULL", "FULL", "FULL"}, commits); d != "" {
-		t.Errorf("admit, claim, renew, commit, claim of a post, its end (-want +got):\n%s", d)
-	}
-	level, err := s.w.conn.number("PRAGMA synchronous")
-	if err != nil || level != 2 {
-		t.Errorf("synchronous is %d, %v", level, err)
 	}
 }
