@@ -21,6 +21,11 @@ const (
 	Control Kind = "control" // an operator steers the conversation; Topic is how, Text its argument. No provider makes one
 )
 
+// About is the topic of an event that tells only what the next one of its
+// delivery is about, such as the issue that a comment is in. It shares that
+// one's fate, is read with it, and starts nothing.
+const About = "about"
+
 // An Event is one normalised fact: who said or did what, where. It holds
 // nothing that differs between two deliveries of the same fact.
 type Event struct {

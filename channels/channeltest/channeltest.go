@@ -37,18 +37,20 @@ type Harness struct {
 	Route    string                                      // route that the payloads come by
 	Sign     func(body []byte, at time.Time) http.Header // as the provider does
 	Signed   []string                                    // headers that must be there exactly once
+	AnyCase  bool                                        // their letters may be of either case
 	Window   time.Duration                               // how far a request may be off, both ways; 0 if its time is not signed
 	Good     []byte                                      // a body that leads to an event; holds Canary as people's words
 	Payloads string                                      // folder of *.json, each with its *.golden; "" for a further route
 
 	// The rest is for a channels.Sender.
-	Post      chat.Post                                    // one that the provider accepts; its text holds Canary
-	Accept    http.HandlerFunc                             // the provider's answer to Post
-	Ref       string                                       // the id in that answer
-	Answers   []Answer                                     // the provider's own refusals
-	PartLimit int                                          // largest part of Compose
-	PartSize  func(string) int                             // as the provider counts
-	Live      func(part string) (token string, found bool) // what would notify somebody or be a script
+	Post      chat.Post                                     // one that the provider accepts; its text holds Canary
+	Aside     func(http.ResponseWriter, *http.Request) bool // answers what is asked before Post is made, which does not count; nil if nothing is
+	Accept    http.HandlerFunc                              // the provider's answer to Post
+	Ref       string                                        // the id in that answer
+	Answers   []Answer                                      // the provider's own refusals
+	PartLimit int                                           // largest part of Compose
+	PartSize  func(string) int                              // as the provider counts
+	Live      func(part string) (token string, found bool)  // what would notify somebody or be a script
 }
 
 // An Answer is a refusal with the verdict that it must lead to.
@@ -210,6 +212,9 @@ func (h Harness) tampering(t *testing.T) {
 			for bit := range 8 {
 				bad := []byte(good)
 				bad[i] ^= 1 << bit
+				if h.AnyCase && strings.EqualFold(string(bad), good) {
+					continue
+				}
 				try(t, func(hd http.Header, b []byte) []byte { hd.Set(name, string(bad)); return b })
 			}
 		}

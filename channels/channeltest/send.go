@@ -59,6 +59,9 @@ func (h Harness) try(t *testing.T, handler http.HandlerFunc) (string, int64, err
 	t.Helper()
 	var calls atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.Aside != nil && h.Aside(w, r) {
+			return
+		}
 		calls.Add(1)
 		handler(w, r)
 	}))
@@ -136,7 +139,10 @@ func (h Harness) broken(t *testing.T) {
 	t.Run("no answer", func(t *testing.T) {
 		t.Parallel()
 		arrived := make(chan struct{})
-		srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if h.Aside != nil && h.Aside(w, r) {
+				return
+			}
 			_, _ = io.Copy(io.Discard, r.Body) // until then the server does not see the caller leave
 			close(arrived)
 			<-r.Context().Done()

@@ -1,0 +1,125 @@
+package github
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/heddlehq/heddle/channels"
+)
+
+const (
+	routeWebhook = "webhook"
+	maxBytes     = 26 << 20 // GitHub sends 25 MB at most
+	formType     = "application/x-www-form-urlencoded"
+)
+
+// Topics are what events are about, as routes name them. One that ends in ":*"
+// stands for all that begin so: a label's name takes the place of the star.
+var Topics = []string{
+	"github.mention", "github.thread", "github.assigned", "github.review_requested", "github.labeled:*", "github.unlabeled:*",
+	"github.issues.opened", "github.issues.reopened", "github.issues.closed",
+	"github.pull_request.opened", "github.pull_request.reopened", "github.pull_request.closed", "github.pull_request.ready_for_review", "github.pull_request.synchronize",
+	"github.discussion.created", "github.discussion.answered", "github.check_run.requested_action", "github.*",
+}
+
+// Routes has the one route of webhooks.
+func (c *Channel) Routes() []channels.Route {
+	return []channels.Route{{Name: routeWebhook, MediaTypes: []string{"application/json", formType}, MaxBytes: maxBytes}}
+}
+
+// Receive verifies and reads one delivery. GitHub signs no time, so a copy of a
+// delivery verifies for ever: what it says is known by the delivery's id, which
+// is not signed either, and by what it is about (Event.Same), which is.
+func (c *Channel) Receive(route string, h http.Header, body []byte, _ time.Time) (channels.Inbound, error) {
+	if route != routeWebhook {
+		return channels.Inbound{}, fmt.Errorf("route %q: %w", route, channels.ErrMalformed)
+	}
+	if err := c.verify(h, body); err != nil {
+		return channels.Inbound{}, err
+	}
+	event, err := header(h, "X-GitHub-Event", 64)
+	if err != nil {
+		return channels.Inbound{}, err
+	}
+	id, err := header(h, "X-GitHub-Delivery", 128)
+	if err != nil {
+		return channels.Inbound{}, err
+	}
+	if media, _, _ := mime.ParseMediaType(h.Get("Content-Type")); media == formType {
+		form, err := url.ParseQuery(string(body))
+		if err != nil || len(form["payload"]) != 1 {
+			return channels.Inbound{}, fmt.Errorf("form without one payload: %w", channels.ErrMalformed)
+		}
+		body = []byte(form.Get("payload"))
+	}
+	d := delivery{id: id, event: event, digest: digest(body), self: c.identity(), app: c.appID, ours: c.ours}
+	// A wrong type spoils its field only: an event that is not used may use our
+	// names for other things.
+	err = json.Unmarshal(body, &d.payload)
+	var wrong *json.UnmarshalTypeError
+	if err != nil && (!errors.As(err, &wrong) || wrong.Field == "") {
+		return channels.Inbound{}, fmt.Errorf("body is no JSON object: %w", channels.ErrMalformed)
+	}
+	if strings.TrimSpace(string(body)) == "null" {
+		return channels.Inbound{}, fmt.Errorf("body is no JSON object: %w", channels.ErrMalformed)
+	}
+	return d.inbound(wrong != nil)
+}
+
+// verify accepts exactly one signature, over the raw bytes, made with any of the
+// secrets. Its hex digits may be of either case. A delivery for another App is
+// not for us, whoever signed it.
+func (c *Channel) verify(h http.Header, body []byte) error {
+	sigs := h.Values("X-Hub-Signature-256")
+	if len(sigs) != 1 {
+		return fmt.Errorf("want one signature, got %d: %w", len(sigs), channels.ErrUnverified)
+	}
+	digits, ok := strings.CutPrefix(sigs[0], "sha256=")
+	got, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(got) != sha256.Size {
+		return fmt.Errorf("signature is no sha256: %w", channels.ErrUnverified)
+	}
+	var signed bool
+	for _, s := range c.secrets {
+		mac := hmac.New(sha256.New, s)
+		mac.Write(body)
+		signed = hmac.Equal(got, mac.Sum(nil)) || signed
+	}
+	if !signed {
+		return fmt.Errorf("signature does not match: %w", channels.ErrUnverified)
+	}
+	if c.appID != 0 && h.Get("X-GitHub-Hook-Installation-Target-Type") == "integration" &&
+		h.Get("X-GitHub-Hook-Installation-Target-ID") != strconv.FormatInt(c.appID, 10) {
+		return fmt.Errorf("delivery is for another app: %w", channels.ErrUnverified)
+	}
+	return nil
+}
+
+// header returns the one value of a header, which is short and has nothing odd.
+func header(h http.Header, name string, most int) (string, error) {
+	vs := h.Values(name)
+	if len(vs) != 1 || vs[0] == "" || len(vs[0]) > most || strings.ContainsFunc(vs[0], func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("header %s: %w", name, channels.ErrMalformed)
+	}
+	return vs[0], nil
+}
+
+// digest is short, and the same for the same bytes only.
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:12])
+}
+
+func ignored(id, reason string) channels.Inbound {
+	return channels.Inbound{Ignored: []channels.Ignored{{ID: id, Reason: reason}}}
+}
