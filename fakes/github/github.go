@@ -112,7 +112,7 @@ type Thing struct {
 // A Hub is an http.Handler for the API, at the root or below /api. Its methods may be called at once.
 type Hub struct {
 	opt Options
-	key *rsa.PrivateKey
+	key func() *rsa.PrivateKey // made when it is asked for, which takes time
 
 	mu        sync.Mutex
 	repos     map[int64]*repo
@@ -155,14 +155,17 @@ func New(o Options) *Hub {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err) // unreachable: the size is right
-	}
 	h := &Hub{
-		opt: o, key: key, repos: map[int64]*repo{}, users: map[int64]User{}, tokens: map[string]grant{}, suspended: map[int64]bool{}, wrote: map[int64]time.Time{},
+		opt: o, repos: map[int64]*repo{}, users: map[int64]User{}, tokens: map[string]grant{}, suspended: map[int64]bool{}, wrote: map[int64]time.Time{},
 		calls: map[string]int{}, lastID: 1000, changed: make(chan struct{}),
 	}
+	h.key = sync.OnceValue(func() *rsa.PrivateKey {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			panic(err) // unreachable: the size is right
+		}
+		return key
+	})
 	for _, u := range o.Users {
 		h.users[u.ID] = u
 	}
@@ -185,7 +188,7 @@ func (h *Hub) Options() Options { return h.opt }
 
 // PrivateKey is the App's, in PEM as GitHub lets one download it.
 func (h *Hub) PrivateKey() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(h.key)}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(h.key())}))
 }
 
 func (h *Hub) botLogin() string {

@@ -249,7 +249,7 @@ func (h *Hub) checkJWT(token string) error {
 	}
 	sig, err := base64.RawURLEncoding.DecodeString(parts[2])
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
-	if err != nil || rsa.VerifyPKCS1v15(&h.key.PublicKey, crypto.SHA256, sum[:], sig) != nil {
+	if err != nil || rsa.VerifyPKCS1v15(&h.key().PublicKey, crypto.SHA256, sum[:], sig) != nil {
 		return errJWT
 	}
 	var head struct{ Alg, Typ string }
