@@ -81,6 +81,7 @@ func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
 		}
 		in = append(in, a)
 	}
+	in = heardWith(in)
 	if len(in) == 0 {
 		return nil
 	}

@@ -424,7 +424,7 @@ func (d *delivery) rule(a aboutness) (topic, text, more string) {
 			return "", "label without a name", ""
 		}
 		verb := map[string]string{"labeled": "put on", "unlabeled": "taken from"}[d.Action]
-		return d.Action + ":" + d.Label.Name, fmt.Sprintf("The label %q was %s %s.", d.Label.Name, verb, what), ""
+		return d.Action + "." + labelTopic.Replace(strings.ToLower(d.Label.Name)), fmt.Sprintf("The label %q was %s %s.", d.Label.Name, verb, what), ""
 	case "assigned":
 		if !d.me(d.Assignee) {
 			return "", "assigned to somebody else", ""
@@ -449,6 +449,9 @@ func (d *delivery) rule(a aboutness) (topic, text, more string) {
 	}
 	return "", "action not used", ""
 }
+
+// labelTopic makes a word of a label's name.
+var labelTopic = strings.NewReplacer(" ", "-", "*", "-")
 
 func (d *delivery) me(u *user) bool {
 	return u != nil && (d.self.User != 0 && u.ID == d.self.User || d.self.User == 0 && d.self.Slug != "" && u.Type == "Bot" && u.Login == d.self.Slug+"[bot]")

@@ -108,8 +108,9 @@ func harness(app bool) channeltest.Harness {
 		},
 		Ref: "IC_3", PartLimit: 65_000, PartSize: utf8.RuneCountInString,
 		Live: func(p string) (string, bool) {
-			for _, s := range []string{"@everyone", "<!channel", "<script", "](javascript", "![", "<!-- heddle"} {
-				if strings.Contains(p, s) {
+			shown := strings.ReplaceAll(p, `\<`, "")
+			for _, s := range []string{"@everyone", "@here", "@U0BOSS", "<script", "](javascript", "](<javascript", "![", "<!--"} {
+				if strings.Contains(shown, s) {
 					return s, true
 				}
 			}

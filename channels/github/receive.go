@@ -23,10 +23,10 @@ const (
 	formType     = "application/x-www-form-urlencoded"
 )
 
-// Topics are what events are about, as routes name them. One that ends in ":*"
-// stands for all that begin so: a label's name takes the place of the star.
+// Topics are what events are about, as routes name them. LABEL is the name of a
+// label in small letters, with "-" for blanks.
 var Topics = []string{
-	"github.mention", "github.thread", "github.assigned", "github.review_requested", "github.labeled:*", "github.unlabeled:*",
+	"github.mention", "github.thread", "github.assigned", "github.review_requested", "github.labeled.LABEL", "github.unlabeled.LABEL",
 	"github.issues.opened", "github.issues.reopened", "github.issues.closed",
 	"github.pull_request.opened", "github.pull_request.reopened", "github.pull_request.closed", "github.pull_request.ready_for_review", "github.pull_request.synchronize",
 	"github.discussion.created", "github.discussion.answered", "github.check_run.requested_action", "github.*",
@@ -91,9 +91,7 @@ func (c *Channel) verify(h http.Header, body []byte) error {
 	}
 	var signed bool
 	for _, s := range c.secrets {
-		mac := hmac.New(sha256.New, s)
-		mac.Write(body)
-		signed = hmac.Equal(got, mac.Sum(nil)) || signed
+		signed = hmac.Equal(got, signature(s, body)) || signed
 	}
 	if !signed {
 		return fmt.Errorf("signature does not match: %w", channels.ErrUnverified)
@@ -103,6 +101,18 @@ func (c *Channel) verify(h http.Header, body []byte) error {
 		return fmt.Errorf("delivery is for another app: %w", channels.ErrUnverified)
 	}
 	return nil
+}
+
+func signature(secret, body []byte) []byte {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(body)
+	return mac.Sum(nil)
+}
+
+// Sign returns the header that is GitHub's signature of a body. What event it is
+// and which delivery, GitHub does not sign.
+func (c *Channel) Sign(_ string, body []byte, _ time.Time) http.Header {
+	return http.Header{"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(signature(c.secrets[0], body))}}
 }
 
 // header returns the one value of a header, which is short and has nothing odd.

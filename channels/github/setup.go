@@ -76,6 +76,7 @@ var (
 	_ channels.Marker     = (*Channel)(nil)
 	_ channels.Historian  = (*Channel)(nil)
 	_ channels.Rememberer = (*Channel)(nil)
+	_ channels.Signer     = (*Channel)(nil)
 )
 
 // New checks the options and does no I/O. Its error names the setting that is
