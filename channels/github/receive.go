@@ -23,14 +23,18 @@ const (
 	formType     = "application/x-www-form-urlencoded"
 )
 
-// Topics are what events are about, as routes name them. LABEL is the name of a
-// label in small letters, with "-" for blanks.
-var Topics = []string{
-	"github.mention", "github.thread", "github.assigned", "github.review_requested", "github.labeled.LABEL", "github.unlabeled.LABEL",
-	"github.issues.opened", "github.issues.reopened", "github.issues.closed",
-	"github.pull_request.opened", "github.pull_request.reopened", "github.pull_request.closed", "github.pull_request.ready_for_review", "github.pull_request.synchronize",
-	"github.discussion.created", "github.discussion.answered", "github.check_run.requested_action", "github.*",
-}
+// Topics are what events are about, as routes name them; Usual those that are
+// answered without routes. LABEL is the name of a label in small letters, with
+// "-" for blanks.
+var (
+	Topics = []string{
+		"github.mention", "github.thread", "github.assigned", "github.review_requested", "github.labeled.LABEL", "github.unlabeled.LABEL",
+		"github.issues.opened", "github.issues.reopened", "github.issues.closed",
+		"github.pull_request.opened", "github.pull_request.reopened", "github.pull_request.closed", "github.pull_request.ready_for_review",
+		"github.pull_request.synchronize", "github.discussion.created", "github.discussion.answered", "github.check_run.requested_action", "github.*",
+	}
+	Usual = []string{"github.mention", "github.thread"}
+)
 
 // Routes has the one route of webhooks.
 func (c *Channel) Routes() []channels.Route {

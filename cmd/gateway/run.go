@@ -60,7 +60,7 @@ func partsOf(s *config.Settings) parts {
 		}
 	}
 	if len(p.channels) == 0 && len(p.tokens) == 0 && s.Refused() == before {
-		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN with SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP), DISCORD_BOT_TOKEN, STRIPE_WEBHOOK_SECRET, a source in webhooks, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
+		s.Refuse("SLACK_BOT_TOKEN", "no channel is enabled", "SLACK_BOT_TOKEN with SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP), DISCORD_BOT_TOKEN, GITHUB_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET, a source in webhooks, or "+varToken.Name+" for the API alone (try: gateway demo, which needs none)")
 	}
 	var providers []model.Provider
 	for _, setup := range providerSetups {

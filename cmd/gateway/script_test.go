@@ -49,7 +49,7 @@ func TestScript(t *testing.T) {
 		Dir:   "testdata/script",
 		Setup: setupWorld,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"model": cmdModel, "start": cmdStart, "kill9": cmdKill, "term": cmdTerm, "ended": cmdEnded,
+			"github": cmdGitHub, "model": cmdModel, "start": cmdStart, "kill9": cmdKill, "term": cmdTerm, "ended": cmdEnded,
 			"mention": cmdMention, "refused": cmdRefused, "reply": cmdReply, "edit": cmdEdit, "again": cmdAgain, "storm": cmdStorm, "raw": cmdRaw,
 			"posts": cmdPosts, "posted": cmdPosted, "soon": cmdSoon, "fault": cmdFault, "await-call": cmdAwaitCall, "await-model": cmdAwaitModel, "release-model": cmdReleaseModel,
 			"requests": cmdRequests, "await-record": cmdAwaitRecord, "status": cmdStatus, "limit-writes": cmdLimitWrites, "quiet": cmdQuiet,

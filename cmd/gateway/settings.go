@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddlehq/heddle/agents/assistant"
 	"github.com/heddlehq/heddle/channels/discord"
+	"github.com/heddlehq/heddle/channels/github"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/channels/stripe"
 	"github.com/heddlehq/heddle/channels/webhook"
@@ -70,7 +71,7 @@ type rungSettings struct {
 }
 
 type routeSettings struct {
-	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, the same of discord, slack.command, slack.action, slack.shortcut, slack.reaction, discord.post (the first message of a forum's thread), discord.command, discord.action, discord.reaction, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
+	On    []string `yaml:"on" doc:"Topics: slack.mention, slack.dm, slack.thread, slack.message, slack.*, the same of discord, slack.command, slack.action, slack.shortcut, slack.reaction, discord.post (the first message of a forum's thread), discord.command, discord.action, discord.reaction, github.mention and others (docs/github.md), github.*, stripe.TYPE with a type of event such as stripe.invoice.payment_failed, stripe.invoice.*, stripe.*, webhook.NAME, webhook.*."`
 	Agent string   `yaml:"agent" doc:"Who answers."`
 	// WhileBusy is for an event that comes while a turn is open.
 	WhileBusy chat.Policy    `yaml:"while_busy" doc:"What becomes of a message that comes while a turn is open: join (the turn takes it at its next step, which is the default), queue (a turn of its own afterwards), steer (joins, and tools that may be interrupted are), replace (the turn is aborted) or drop (its author is told)."`
@@ -91,6 +92,7 @@ type budgetSettings struct {
 type accessSettings struct {
 	Slack   slackAccess   `yaml:"slack" doc:"Who is what in Slack."`
 	Discord discordAccess `yaml:"discord" doc:"Who is what in Discord."`
+	GitHub  githubAccess  `yaml:"github" doc:"Who is what on GitHub, by their permission on the repository, which is looked up."`
 	Talk    chat.Role     `yaml:"talk" doc:"Least role that is answered at all."`
 	Bots    []string      `yaml:"bots" doc:"Bots that are members, by channel and id, such as slack/B0123; all others are ignored. Three turns in a row that bots begin are answered in one conversation, until a person speaks there."`
 }
@@ -140,7 +142,7 @@ type fileSettings struct {
 
 // readFile decodes every section and fills in the defaults.
 func readFile(s *config.Settings) fileSettings {
-	f := fileSettings{code: goAgents, access: accessSettings{Talk: chat.Member, Slack: slackAccess{Members: []string{"all"}}}}
+	f := fileSettings{code: goAgents, access: accessSettings{Talk: chat.Member, Slack: slackAccess{Members: []string{"all"}}, GitHub: githubAccess{Members: "write"}}}
 	s.Section("models", &f.models)
 	s.Section("fallbacks", &f.after)
 	s.Section("figures", &f.figures)
@@ -330,7 +332,7 @@ func (f *fileSettings) routesOf(s *config.Settings) []dispatch.Route {
 			s.Refuse("routes", "none", "routes, because there are several agents: "+strings.Join(names, ", "))
 			return nil
 		}
-		return []dispatch.Route{{On: slices.Concat(slack.Usual, discord.Usual), Agent: names[0], Debounce: usualDebounce}}
+		return []dispatch.Route{{On: slices.Concat(slack.Usual, discord.Usual, github.Usual), Agent: names[0], Debounce: usualDebounce}}
 	}
 	topics := slices.Concat(topics, webhook.Topics(f.webhooks))
 	var out []dispatch.Route

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/heddlehq/heddle/channels/discord"
+	"github.com/heddlehq/heddle/channels/github"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/config"
@@ -46,6 +47,8 @@ func (a accessSettings) holders(channel string) (holders, bool) {
 		return holders{a.Slack.Members, a.Slack.Maintainers, a.Slack.Admins}, true
 	case discord.Name:
 		return holders{a.Discord.Members, a.Discord.Maintainers, a.Discord.Admins}, true
+	case github.Name:
+		return a.GitHub.holders(), true
 	}
 	return holders{}, false
 }

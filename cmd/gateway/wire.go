@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/discord"
+	"github.com/heddlehq/heddle/channels/github"
 	"github.com/heddlehq/heddle/channels/slack"
 	"github.com/heddlehq/heddle/channels/stripe"
 	"github.com/heddlehq/heddle/channels/webhook"
@@ -30,6 +31,9 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 		return some[channels.Channel](discord.Setup(s, f.discordAccess()))
 	},
 	func(s *config.Settings, f *fileSettings) channels.Channel {
+		return some[channels.Channel](github.Setup(s, f.githubAccess()))
+	},
+	func(s *config.Settings, f *fileSettings) channels.Channel {
 		return some[channels.Channel](stripe.Setup(s, f.stripe))
 	},
 	func(s *config.Settings, f *fileSettings) channels.Channel {
@@ -38,7 +42,7 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 }
 
 // topics are what routes may name, beside the sources of webhooks.
-var topics = slices.Concat(slack.Topics, discord.Topics, stripe.Topics)
+var topics = slices.Concat(slack.Topics, discord.Topics, github.Topics, stripe.Topics)
 
 // providerSetups make the model providers that the settings enable.
 var providerSetups = []func(*config.Settings) []model.Provider{
@@ -72,6 +76,7 @@ var vars = []config.Group{
 	{Title: "Gateway", Vars: gatewayVars},
 	{Title: "Slack", Vars: slack.Vars},
 	{Title: "Discord", Vars: discord.Vars},
+	{Title: "GitHub", Doc: "[github.md](github.md) is the guide.", Vars: github.Vars},
 	{Title: "Stripe", Doc: "[stripe.md](stripe.md) is the guide.", Vars: stripe.Vars, Section: stripe.Name, Type: stripe.Settings{}},
 	{Title: "Webhooks", Doc: "Sources of signed JSON, by a name of your own. [webhooks.md](webhooks.md) is the guide.", Section: webhook.Section, Type: map[string]webhook.Settings{}},
 	{Title: "OpenAI and compatible servers", Vars: openai.Vars},
@@ -88,7 +93,7 @@ var vars = []config.Group{
 	{Title: "Rooms", Doc: "What is answered where, by room (slack/T01/C02), account (slack/T01) or channel (slack); the closest counts.", Section: "rooms", Type: map[string]roomSettings{}},
 	{Title: "Threads", Doc: "How conversations are led in every channel.", Section: "threads", Type: threadSettings{}},
 	{Title: "Budgets", Doc: "What a turn and a conversation may take, subagents included. Who reaches a limit is told so in the thread.", Section: "budgets", Type: budgetSettings{}},
-	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member; guests, foreign people and bots are outsiders. In Discord nobody is a member unless named.", Section: "access", Type: accessSettings{}},
+	{Title: "Access", Doc: "Who holds which role. Unless members are named, every full member of the Slack workspace is a member, and on GitHub whoever may write to the repository; guests, foreign people and bots are outsiders. In Discord nobody is a member unless named.", Section: "access", Type: accessSettings{}},
 }
 
 // some makes a nil pointer a nil interface.

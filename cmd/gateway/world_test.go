@@ -52,6 +52,7 @@ type world struct {
 	guarded *guarded
 	stripe  *stripeWorld
 	discord *discordWorld
+	github  *githubWorld
 	admin   string // and of its admin listener
 
 	mu     sync.Mutex
@@ -221,7 +222,9 @@ func (w *world) environ(ts *testscript.TestScript) (env []string) {
 	for _, k := range []string{
 		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
-		"DISCORD_BOT_TOKEN", "DISCORD_APPLICATION_ID", "DISCORD_PUBLIC_KEY", "DISCORD_API_URL", "STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_URL", "MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
+		"DISCORD_BOT_TOKEN", "DISCORD_APPLICATION_ID", "DISCORD_PUBLIC_KEY", "DISCORD_API_URL", "STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_URL",
+		"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY_FILE", "GITHUB_WEBHOOK_SECRET", "GITHUB_API_URL", "GITHUB_WRITE_EVERY", "GITHUB_TOKEN",
+		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",
 	} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
