@@ -26,37 +26,6 @@ const secret = "webhook-secret-" + channeltest.Canary
 // keys is a hub whose key all tests may use: making one takes time.
 var keys = fake.New(fake.Options{})
 
-// eventOf guesses the name of the event that a body is of, as its headers would tell.
-func eventOf(body []byte) string {
-	var has map[string]json.RawMessage
-	_ = json.Unmarshal(body, &has)
-	for _, e := range []struct{ fields, name string }{
-		{"comment issue", "issue_comment"},
-		{"comment pull_request", "pull_request_review_comment"},
-		{"comment discussion", "discussion_comment"},
-		{"review pull_request", "pull_request_review"},
-		{"check_run", "check_run"},
-		{"discussion", "discussion"},
-		{"pull_request", "pull_request"},
-		{"issue", "issues"},
-		{"zen", "ping"},
-		{"repositories_added", "installation_repositories"},
-		{"parent_issue", "sub_issues"},
-	} {
-		all := true
-		for _, f := range strings.Fields(e.fields) {
-			all = all && has[f] != nil
-		}
-		if all {
-			return e.name
-		}
-	}
-	if has["installation"] != nil && has["repository"] == nil {
-		return "installation"
-	}
-	return "issue_comment"
-}
-
 func sign(secret, event string, body []byte) http.Header {
 	h := fake.New(fake.Options{Secret: secret}).Sign(event, body).Header
 	h.Set("X-GitHub-Delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")

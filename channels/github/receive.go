@@ -113,10 +113,39 @@ func signature(secret, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// Sign returns the header that is GitHub's signature of a body. What event it is
-// and which delivery, GitHub does not sign.
+// Sign returns the headers of a body: its signature and, which GitHub does not
+// sign, what event it is, by its fields, and an id, the same for the same body.
 func (c *Channel) Sign(_ string, body []byte, _ time.Time) http.Header {
-	return http.Header{"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(signature(c.secrets[0], body))}}
+	return http.Header{
+		"X-Hub-Signature-256": {"sha256=" + hex.EncodeToString(signature(c.secrets[0], body))},
+		"X-Github-Event":      {eventOf(body)}, "X-Github-Delivery": {digest(body)},
+	}
+}
+
+// shapes are by which fields a body is of an event that is used.
+var shapes = [...]struct{ fields, event string }{
+	{"issue comment", "issue_comment"},
+	{"pull_request comment", "pull_request_review_comment"},
+	{"discussion comment", "discussion_comment"},
+	{"pull_request review", "pull_request_review"},
+	{"pull_request thread", "pull_request_review_thread"},
+	{"check_run", "check_run"},
+	{"discussion", "discussion"},
+	{"pull_request", "pull_request"},
+	{"issue", "issues"},
+	{"zen", "ping"},
+}
+
+func eventOf(body []byte) string {
+	var has map[string]json.RawMessage
+	_ = json.Unmarshal(body, &has) // what is no object has no fields
+	for _, s := range shapes {
+		first, second, _ := strings.Cut(s.fields, " ")
+		if has[first] != nil && (second == "" || has[second] != nil) {
+			return s.event
+		}
+	}
+	return "unknown"
 }
 
 // header returns the one value of a header, which is short and has nothing odd.
