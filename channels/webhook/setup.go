@@ -99,9 +99,15 @@ func Topics(section map[string]Settings) []string {
 // Name is "webhook".
 func (c *Channel) Name() string { return Name }
 
+// taken are topics that mean something in every channel: a source's name is one, too.
+var taken = []string{"mention", "message", "thread", "dm", "edited", "deleted"}
+
 func newSource(name string, s Settings) (*source, error) {
 	if name == "" || len(name) > 64 || strings.Trim(name, "-_0123456789abcdefghijklmnopqrstuvwxyz") != "" {
 		return nil, fmt.Errorf(": want a name of lower case letters, digits, - and _")
+	}
+	if slices.Contains(taken, name) {
+		return nil, fmt.Errorf(": want another name: %s are topics of what people say", strings.Join(taken, ", "))
 	}
 	h := &source{name: name, within: s.Within}
 	if err := h.sign(s); err != nil {

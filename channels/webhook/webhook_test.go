@@ -228,7 +228,7 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: error shows a secret: %v", tc.name, err)
 		}
 	}
-	for _, name := range []string{"", "Alerts", "a/b", "a b", strings.Repeat("a", 65)} {
+	for _, name := range []string{"", "Alerts", "a/b", "a b", strings.Repeat("a", 65), "thread"} {
 		if _, err := New(map[string]Settings{name: {Secret: whsec, Template: "x"}}); err == nil {
 			t.Errorf("a source called %q", name)
 		}
