@@ -43,7 +43,10 @@ type Inbound struct {
 	Ignored   []Ignored // understood, not meant for a conversation; acknowledged and counted
 	Reply     []byte    // body of the 200, nil for none
 	ReplyType string    // its media type
-	Empty     bool      // without a Reply: answered 204 instead of 200
+	// Then is what the channel itself has to do before the request may be
+	// acknowledged; nil for nothing. Repeating is harmless.
+	Then  func(context.Context) error
+	Empty bool // without a Reply: answered 204 instead of 200
 }
 
 // Ignored names something that was received and leads to nothing.

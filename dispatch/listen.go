@@ -47,6 +47,9 @@ func (g *Gateway) listenLoop(ctx context.Context, s channels.Socket) {
 // returns nil. A provider that hangs up does not undo it: others may wait for
 // the same event.
 func (g *Gateway) take(ctx context.Context, channel string, in channels.Inbound) error {
+	if err := g.then(ctx, channel, in.Then); err != nil {
+		return err
+	}
 	for _, i := range in.Ignored {
 		g.tally.add(channel, "ignored: "+i.Reason)
 	}

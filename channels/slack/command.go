@@ -68,7 +68,7 @@ func (c *Channel) asks(f map[string]string, at time.Time) (channels.Inbound, err
 	}
 	id := digest(f["trigger_id"], f["user_id"])
 	e := chat.Event{
-		ID: f["api_app_id"] + "/command/" + id, Thread: chat.Thread{Channel: Name, Account: f["team_id"], Room: f["channel_id"]},
+		ID: f["api_app_id"] + "/command/" + id, Thread: chat.Thread{Channel: Name, Account: f["team_id"], Room: c.origin(f["channel_id"])},
 		Kind: chat.Command, Topic: "command", Ref: asked + id, Author: chat.Author{ID: f["user_id"], Account: f["team_id"]}, Text: text,
 		Facts:  map[string]string{"channel": f["channel_id"], "user": f["user_id"], "command": f["command"]},
 		Handle: c.handle(f["response_url"], at),

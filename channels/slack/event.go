@@ -48,8 +48,16 @@ type message struct {
 	ThreadTS  string `json:"thread_ts"`
 	DeletedTS string `json:"deleted_ts"`
 	Hidden    bool   `json:"hidden"`
-	Files     []file `json:"files"`
-	Edited    struct {
+	Reaction  string `json:"reaction"`
+	ItemUser  string `json:"item_user"`
+	Item      struct {
+		Channel string `json:"channel"`
+		TS      string `json:"ts"`
+	} `json:"item"`
+	OldChannel string `json:"old_channel_id"`
+	NewChannel string `json:"new_channel_id"`
+	Files      []file `json:"files"`
+	Edited     struct {
 		User string `json:"user"`
 		TS   string `json:"ts"`
 	} `json:"edited"`
@@ -66,13 +74,14 @@ type file struct {
 
 // inbound maps an event_callback to what it means for us; pure. Spoiled tells
 // that some field had a wrong type.
-func (e *envelope) inbound(self identity, spoiled bool) (channels.Inbound, error) {
+func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
+	self := c.identity()
 	m := &e.Event
 	switch {
 	case e.EventID == "" || e.AppID == "" || m.Type == "":
 		return channels.Inbound{}, fmt.Errorf("event_callback without event_id, api_app_id or event type: %w", channels.ErrMalformed)
 	case m.Type != "app_mention" && m.Type != "message":
-		return ignored(e.EventID, "unknown type"), nil
+		return c.other(e, self)
 	case spoiled || m.Channel == "" || m.TS == "" || e.account() == "":
 		return channels.Inbound{}, fmt.Errorf("%s event with missing or wrongly typed fields: %w", m.Type, channels.ErrMalformed)
 	}
@@ -83,6 +92,12 @@ func (e *envelope) inbound(self identity, spoiled bool) (channels.Inbound, error
 	if reason != "" {
 		return ignored(e.EventID, reason), nil
 	}
+	return c.one(ev)
+}
+
+// one is an event in its thread, whose room may have had another id.
+func (c *Channel) one(ev chat.Event) (channels.Inbound, error) {
+	ev.Thread.Room = c.origin(ev.Thread.Room)
 	if err := ev.Thread.Validate(); err != nil {
 		return channels.Inbound{}, fmt.Errorf("%w: %w", err, channels.ErrMalformed)
 	}
@@ -113,7 +128,7 @@ func (e *envelope) botUser() string {
 func (e *envelope) event(self identity) (ev chat.Event, reason string) {
 	m := &e.Event
 	switch m.Subtype {
-	case "", "file_share", "thread_broadcast", "me_message":
+	case "", "file_share", "thread_broadcast", "me_message", "bot_message":
 		if reason = e.foreign(m, self); reason != "" {
 			return ev, reason
 		}
@@ -138,24 +153,23 @@ func (e *envelope) event(self identity) (ev chat.Event, reason string) {
 		}
 		return e.deleted(m.DeletedTS, self)
 	}
-	if reason = e.foreign(m, self); reason == "own message" || reason == "other bot" {
+	if reason = e.foreign(m, self); reason == "own message" {
 		return ev, reason
 	}
 	return ev, "subtype"
 }
 
-// foreign says why nobody we listen to wrote the message, "" if somebody did.
+// foreign says why nobody we listen to wrote the message, "" if a person or
+// another bot did.
 func (e *envelope) foreign(m *message, self identity) string {
 	switch {
 	case m.AppID == e.AppID || m.BotProfile.AppID == e.AppID,
 		m.User != "" && m.User == self.user,
 		m.BotID != "" && m.BotID == self.bot:
 		return "own message"
-	case m.BotID != "" || m.Subtype == "bot_message":
-		return "other bot"
 	case m.User == "USLACKBOT":
 		return "slackbot"
-	case m.User == "":
+	case m.User == "" && m.BotID == "":
 		return "no author"
 	}
 	return ""
@@ -212,7 +226,7 @@ func (e *envelope) deleted(ref string, self identity) (chat.Event, string) {
 	m := &message{}
 	if p := e.Event.Previous; p != nil {
 		m = p
-		if reason := e.foreign(m, self); reason == "own message" || reason == "other bot" {
+		if reason := e.foreign(m, self); reason == "own message" {
 			return chat.Event{}, reason
 		}
 	}
@@ -233,7 +247,10 @@ func (e *envelope) base(m *message, ref, user string) chat.Event {
 		ID: e.AppID + "/" + e.EventID, Thread: t, Ref: ref,
 		Facts: map[string]string{"channel": t.Room, "ts": ref},
 	}
-	if user != "" {
+	switch {
+	case m.BotID != "":
+		ev.Author = chat.Author{ID: m.BotID, Account: t.Account, Bot: true}
+	case user != "":
 		ev.Author = chat.Author{ID: user, Account: t.Account}
 		ev.Facts["user"] = user
 		for _, team := range [...]string{m.UserTeam, m.SourceTeam, m.Team} {

@@ -140,6 +140,7 @@ func (c *Channel) interaction(body []byte, at time.Time) (channels.Inbound, erro
 		return ignored("", i.Type+" without a thread"), nil
 	}
 	for n := range events {
+		events[n].Thread.Room = c.origin(events[n].Thread.Room)
 		if err := events[n].Thread.Validate(); err != nil {
 			return channels.Inbound{}, fmt.Errorf("%w: %w", err, channels.ErrMalformed)
 		}

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"strings"
+	"sync"
 
 	"github.com/slack-go/slack"
 
@@ -49,7 +50,7 @@ func isMessage(ref string) bool {
 // place is a thread as the Web API knows it: the direct message with a person
 // for the person, and no root that is no message.
 func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, error) {
-	t.Root = rootOf(t)
+	t.Root, t.Room = rootOf(t), c.moves.now(t.Room)
 	if !token(t.Room, "UW") {
 		return t, nil
 	}
@@ -75,4 +76,31 @@ func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, error)
 	}
 	t.Room = room
 	return t, nil
+}
+
+// posted knows in which threads our latest posts stand: Slack does not say it of
+// a message that somebody reacts to.
+type posted struct {
+	mu    sync.Mutex
+	roots map[string]string // by room and message; guarded by mu
+}
+
+// note notes a post that stands in a thread.
+func (p *posted) note(room, ref, root string) {
+	if root == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.roots) >= roomsMost {
+		clear(p.roots)
+	}
+	p.roots[room+"/"+ref] = root
+}
+
+// root is the root of the thread in which a message stands, "" if it is not known.
+func (p *posted) root(room, ref string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.roots[room+"/"+ref]
 }

@@ -75,7 +75,7 @@ func (c *Channel) event(body []byte) (channels.Inbound, error) {
 	}
 	switch e.Type {
 	case "event_callback":
-		return e.inbound(c.identity(), wrong != nil)
+		return c.inbound(&e, wrong != nil)
 	case "url_verification":
 		return challenge(e.Challenge)
 	case "app_rate_limited":

@@ -33,11 +33,12 @@ func (c *Channel) Open(ctx context.Context, t chat.Thread) (bool, error) {
 		return r.open, nil
 	}
 	r.at = c.now()
-	info, err := c.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: t.Room})
+	id := c.moves.now(t.Room)
+	info, err := c.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
 	if err != nil {
 		return false, fmt.Errorf("kind of room %s: %w", t.Room, classify(err))
 	}
-	r.open = info.ID == t.Room && info.IsChannel && !info.IsPrivate && !info.IsGroup && !info.IsIM && !info.IsMpIM
+	r.open = info.ID == id && info.IsChannel && !info.IsPrivate && !info.IsGroup && !info.IsIM && !info.IsMpIM
 	c.mu.Lock()
 	if len(c.rooms) >= roomsMost {
 		clear(c.rooms)

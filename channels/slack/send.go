@@ -66,6 +66,7 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 	case m.ThreadTimestamp != p.Thread.Root && p.Thread.Root != "":
 		return ref, &channels.SendError{Verdict: channels.Rejected, Reason: "posted outside its thread"}
 	}
+	c.posted.note(p.Thread.Room, ref, p.Thread.Root)
 	return ref, nil
 }
 

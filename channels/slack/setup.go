@@ -60,6 +60,10 @@ type Channel struct {
 	pulse    pulse
 	hooks    []string // hosts of response URLs
 	self     atomic.Pointer[identity]
+	values   channels.Memory // nil until Remember
+	moves    moves
+	marks    marks
+	posted   posted
 
 	mu     sync.Mutex
 	groups map[string]group  // by user group id; guarded by mu
@@ -71,13 +75,17 @@ type Channel struct {
 type identity struct{ team, user, bot string }
 
 var (
-	_ channels.Webhook = (*Channel)(nil)
-	_ channels.Socket  = (*Channel)(nil)
-	_ channels.Sender  = (*Channel)(nil)
-	_ channels.Finder  = (*Channel)(nil)
-	_ channels.Roster  = (*Channel)(nil)
-	_ channels.Signer  = (*Channel)(nil)
-	_ channels.Fetcher = (*Channel)(nil)
+	_ channels.Webhook    = (*Channel)(nil)
+	_ channels.Socket     = (*Channel)(nil)
+	_ channels.Sender     = (*Channel)(nil)
+	_ channels.Finder     = (*Channel)(nil)
+	_ channels.Roster     = (*Channel)(nil)
+	_ channels.Opener     = (*Channel)(nil)
+	_ channels.Marker     = (*Channel)(nil)
+	_ channels.Whisperer  = (*Channel)(nil)
+	_ channels.Rememberer = (*Channel)(nil)
+	_ channels.Signer     = (*Channel)(nil)
+	_ channels.Fetcher    = (*Channel)(nil)
 )
 
 // New checks the options and does no I/O. Its error names the setting that is
@@ -115,7 +123,7 @@ func New(o Options) (*Channel, error) {
 	}
 	return &Channel{
 		secrets: secrets, token: o.BotToken, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
-		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, pulse: usualPulse, hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
+		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, marks: marks{shown: map[string]shown{}}, posted: posted{roots: map[string]string{}}, pulse: usualPulse, hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
 		api: slack.New(o.BotToken, slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 		app: slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 	}, nil
@@ -129,6 +137,9 @@ func (c *Channel) Name() string { return Name }
 // Rejected means that the token (or the API URL) is no good, anything else is
 // trouble on the way and worth another try.
 func (c *Channel) Identify(ctx context.Context) error {
+	if err := c.recall(ctx); err != nil {
+		return err
+	}
 	r, err := c.api.AuthTestContext(ctx)
 	if err != nil {
 		return classify(err)

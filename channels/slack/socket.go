@@ -291,6 +291,7 @@ func (l *link) admit(ctx context.Context, take channels.Take) {
 		for _, e := range batch {
 			all.Events = append(all.Events, e.in.Events...)
 			all.Ignored = append(all.Ignored, e.in.Ignored...)
+			all.Then = both(all.Then, e.in.Then)
 		}
 		if take(ctx, all) != nil {
 			continue // dispatch has said so
@@ -307,6 +308,17 @@ func (l *link) admit(ctx context.Context, take channels.Take) {
 			}
 		}
 	}
+}
+
+// both does one thing after the other; each may be nil.
+func both(a, b func(context.Context) error) func(context.Context) error {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	return func(ctx context.Context) error { return errors.Join(a(ctx), b(ctx)) }
 }
 
 // beat pings, so that a connection which died without a word is noticed.

@@ -27,17 +27,20 @@ func fail(code string) answer { return answer{"ok": false, "error": code} }
 
 // methods are the API calls that are understood; each runs under the lock.
 var methods = map[string]func(*Workspace, map[string]string) answer{
-	"auth.test":             (*Workspace).authTest,
-	"users.info":            (*Workspace).usersInfo,
-	"usergroups.users.list": (*Workspace).groupUsers,
-	"conversations.info":    (*Workspace).conversationsInfo,
-	"conversations.history": (*Workspace).history,
-	"conversations.replies": (*Workspace).replies,
-	"chat.postMessage":      (*Workspace).postMessage,
-	"chat.postEphemeral":    (*Workspace).postEphemeral,
-	"conversations.open":    (*Workspace).openDirect,
-	"chat.update":           (*Workspace).update,
-	"files.info":            (*Workspace).filesInfo,
+	"auth.test":                   (*Workspace).authTest,
+	"users.info":                  (*Workspace).usersInfo,
+	"usergroups.users.list":       (*Workspace).groupUsers,
+	"conversations.info":          (*Workspace).conversationsInfo,
+	"conversations.history":       (*Workspace).history,
+	"conversations.replies":       (*Workspace).replies,
+	"chat.postMessage":            (*Workspace).postMessage,
+	"chat.postEphemeral":          (*Workspace).postEphemeral,
+	"reactions.add":               (*Workspace).addReaction,
+	"reactions.remove":            (*Workspace).removeReaction,
+	"assistant.threads.setStatus": (*Workspace).setStatus,
+	"conversations.open":          (*Workspace).openDirect,
+	"chat.update":                 (*Workspace).update,
+	"files.info":                  (*Workspace).filesInfo,
 
 	"files.getUploadURLExternal":   (*Workspace).uploadURL,
 	"files.completeUploadExternal": (*Workspace).completeUpload,
@@ -164,6 +167,7 @@ func (w *Workspace) postMessage(args map[string]string) answer {
 		p.Key = keyed.Payload.Key
 	}
 	w.posts = append(w.posts, p)
+	delete(w.statuses, r.ID+"/"+m.ThreadTS)
 	w.note()
 	return answer{"ok": true, "channel": r.ID, "ts": m.TS, "message": w.wire(m, false)}
 }

@@ -77,6 +77,8 @@ type Message struct {
 	EditedTS string
 	Files    []File
 	Deleted  bool // gone; stays as a tombstone while it has replies
+
+	reactions map[string]bool // the bot's
 }
 
 // A Post is one entry of the ledger: a chat.postMessage that was accepted, or
@@ -111,8 +113,9 @@ type Workspace struct {
 	stamps   int // ids of envelopes and addresses
 	sockets  sockets
 	whispers []Whisper
-	hooks    map[string]*hook // response URLs, by the last part of their path
-	changed  chan struct{}    // closed and replaced at each post, and whatever sockets do
+	statuses map[string]string // of assistant threads
+	hooks    map[string]*hook  // response URLs, by the last part of their path
+	changed  chan struct{}     // closed and replaced at each post, and whatever sockets do
 }
 
 type room struct {
@@ -148,7 +151,7 @@ func New(o Options) *Workspace {
 		o.Clock = time.Now
 	}
 	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{}), files: map[string]File{}, uploads: map[string]*upload{}}
-	w.sockets.tickets, w.hooks = map[string]bool{}, map[string]*hook{}
+	w.sockets.tickets, w.hooks, w.statuses = map[string]bool{}, map[string]*hook{}, map[string]string{}
 	for _, u := range append(slices.Clone(o.Users), User{ID: o.BotUser, Name: "heddle", Bot: true}) {
 		if u.Team == "" {
 			u.Team = o.Team
