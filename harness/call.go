@@ -78,7 +78,7 @@ type Scope struct {
 	posted  []Posted
 	result  *Result
 	// delegate gives a task to a subagent.
-	delegate func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)
+	delegate func(ctx context.Context, call *Call, to Subagent, t Task) (string, error)
 }
 
 // NewScope makes the scope of a step. open is asked for the step's sandbox; nil
@@ -91,7 +91,7 @@ func NewScope(s Snapshot, open func(context.Context) (sandbox.Sandbox, error)) *
 }
 
 // alone is the delegate of a scope that is given none.
-func alone(context.Context, *Call, Subagent, string) (string, error) {
+func alone(context.Context, *Call, Subagent, Task) (string, error) {
 	return "", errors.New("tasks cannot be given here")
 }
 

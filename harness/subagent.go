@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,8 +85,9 @@ func (m *Manifest) Subagent(name string) (Subagent, bool) {
 // taskTool gives tasks to the declared subagents.
 func taskTool(subs []Subagent) Tool {
 	type in struct {
-		Agent  string `json:"agent" jsonschema:"name of the subagent, from the catalogue"`
-		Prompt string `json:"prompt" jsonschema:"the whole task: the subagent sees nothing else"`
+		Agent  string   `json:"agent" jsonschema:"name of the subagent, from the catalogue"`
+		Prompt string   `json:"prompt" jsonschema:"the whole task: the subagent sees nothing else"`
+		Files  []string `json:"files,omitempty" jsonschema:"files that people attached, by sandbox-path, which it is to see as well; at most 4"`
 	}
 	return NewTool(TaskTool, "Gives a task to a subagent and returns its answer.", func(ctx context.Context, call *Call, a in) (string, error) {
 		var names []string
@@ -94,7 +96,11 @@ func taskTool(subs []Subagent) Tool {
 				if strings.TrimSpace(a.Prompt) == "" {
 					return "", fmt.Errorf("%w: say in prompt what is to be done", ErrArgs)
 				}
-				return call.scope.delegate(ctx, call, s, a.Prompt)
+				slices.Sort(a.Files)
+				if a.Files = slices.Compact(a.Files); len(a.Files) > maxTaskFiles {
+					return "", fmt.Errorf("%w: a task may be given at most %d files", ErrArgs, maxTaskFiles)
+				}
+				return call.scope.delegate(ctx, call, s, Task{Prompt: a.Prompt, Files: a.Files})
 			}
 			names = append(names, s.Name)
 		}
@@ -102,8 +108,18 @@ func taskTool(subs []Subagent) Tool {
 	}).Durable().Timeout(taskTime)
 }
 
-// Delegate makes the scope give tasks to f.
-func (s *Scope) Delegate(f func(ctx context.Context, call *Call, to Subagent, prompt string) (string, error)) {
+// A Task is what a subagent is to do.
+type Task struct {
+	Prompt string
+	Files  []string // that people attached, by their paths in the sandbox; none twice
+}
+
+// maxTaskFiles bounds the files of a task.
+const maxTaskFiles = 4
+
+// Delegate makes the scope give tasks to f, which fails with ErrArgs for files
+// that nobody attached.
+func (s *Scope) Delegate(f func(ctx context.Context, call *Call, to Subagent, t Task) (string, error)) {
 	s.delegate = f
 }
 

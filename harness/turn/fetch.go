@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -161,4 +162,39 @@ func show(data []byte, texts *int, g *record.Got) {
 // isText says whether data are text that can be shown.
 func isText(data []byte) bool {
 	return utf8.Valid(data) && !bytes.ContainsFunc(data, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\r\f\v", r) || r == 0x7F })
+}
+
+// forwarded finds attached files by their paths in the sandbox, for a task.
+func (r *run) forwarded(paths []string) ([]record.Kept, error) {
+	for r.task != nil {
+		r = r.task.up
+	}
+	var out []record.Kept
+	for _, p := range paths {
+		i := slices.IndexFunc(r.f.Files, func(k record.Kept) bool { return k.Path == p })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: nobody attached a file %q", harness.ErrArgs, p)
+		}
+		out = append(out, r.f.Files[i])
+	}
+	return out, nil
+}
+
+// shown shows attached files to a task that begins.
+func (r *run) shown(ctx context.Context, files []record.Kept, trust chat.Role) error {
+	if len(files) == 0 {
+		return nil
+	}
+	rec, texts := record.Fetched{Turn: r.f.Turn.ID, Event: r.f.Turn.Event.ID, Role: trust}, mostShownAll
+	for _, k := range files {
+		data, err := r.Log.Blob(ctx, r.conv.ID, k.Blob)
+		if err != nil {
+			return fmt.Errorf("read attached file: %w", err)
+		}
+		g := record.Got{Name: path.Base(k.Path), Path: k.Path, Blob: k.Blob, Bytes: int64(len(data))}
+		show(data, &texts, &g)
+		rec.Files = append(rec.Files, g)
+	}
+	r.add(rec)
+	return nil
 }

@@ -437,3 +437,39 @@ func TestFilesStayOutOfTheLog(t *testing.T) {
 		t.Errorf("%d bytes are kept, error %v", len(blob), err)
 	}
 }
+
+// A subagent sees those attached files that it is given, a few and no others.
+func TestTasksAreGivenFiles(t *testing.T) {
+	t.Parallel()
+	task := func(files string) model.Part {
+		return scripted.ToolCall("task", fmt.Sprintf(`{"agent":"helper","prompt":"look","files":[%s]}`, files))
+	}
+	var seen []model.Request
+	w := worldOf(t, giver(harness.Subagent{Agent: func(*harness.Context) string { return "Child." }}), scripted.Play(func(ctx context.Context, q model.Request) (model.Response, error) {
+		switch {
+		case strings.HasPrefix(q.System, "Child."):
+			seen = append(seen, q)
+			return scripted.Say("looked")(ctx, q)
+		case q.Messages[len(q.Messages)-1].Role == model.Results:
+			return scripted.Say("end")(ctx, q)
+		}
+		return scripted.Answer(task(`"in/a.png","in/a.png","in/b.txt"`), task(`"in/none"`), task(`"a","b","c","d","e"`))(ctx, q)
+	}, 0))
+	w.seeing(1_000_000)
+	pic := dot(t, 1, 1)
+	w.attach("please", chat.Message, map[string][]byte{"F1": pic, "F2": []byte("sour milk"), "F3": []byte("secret")},
+		chat.File{ID: "F1", Name: "a.png"}, chat.File{ID: "F2", Name: "b.txt"}, chat.File{ID: "F3", Name: "c.txt"})
+	if len(seen) != 1 {
+		t.Fatalf("the subagent was asked %d times, want once", len(seen))
+	}
+	text := transcript(seen[0])
+	if got := images(seen[0]); len(got) != 1 || !strings.Contains(text, "sour milk") || strings.Contains(text, "secret") || !strings.Contains(text, "role=\"member\" file=\"b.txt\"") {
+		t.Errorf("images %v, told\n%s", got, text)
+	}
+	told := transcript(w.request(-1))
+	for _, want := range []string{"looked", `nobody attached a file "in/none"`, "at most 4 files"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the giver is not told %q:\n%s", want, told)
+		}
+	}
+}

@@ -87,14 +87,18 @@ func (r *run) hops() int {
 }
 
 // delegate returns what gives a task of a step to a subagent and waits for its answer.
-func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) func(context.Context, *harness.Call, harness.Subagent, string) (string, error) {
-	return func(ctx context.Context, call *harness.Call, to harness.Subagent, prompt string) (string, error) {
+func (r *run) delegate(m *harness.Manifest, snap harness.Snapshot, kept *memos) func(context.Context, *harness.Call, harness.Subagent, harness.Task) (string, error) {
+	return func(ctx context.Context, call *harness.Call, to harness.Subagent, what harness.Task) (string, error) {
+		files, err := r.forwarded(what.Files)
+		if err != nil {
+			return "", err
+		}
 		first := below(snap, m, to)
 		r.memo.Lock()
 		c := r.child(first, m.Sandbox, call.ID, to, kept)
 		r.memo.Unlock()
 		c.task.by = call
-		text, err := c.perform(ctx, call, prompt, first.Trust)
+		text, err := c.perform(ctx, call, what.Prompt, files, first.Trust)
 		if err != nil && c.f.Ended == nil && ctx.Err() == nil && !errors.As(err, new(*harness.Wait)) {
 			c.giveUp(err)
 		}
@@ -125,12 +129,15 @@ func (r *run) child(first harness.Snapshot, sandbox, call string, to harness.Sub
 }
 
 // perform runs the task to its end, from where its log stops.
-func (r *run) perform(ctx context.Context, call *harness.Call, prompt string, trust chat.Role) (string, error) {
+func (r *run) perform(ctx context.Context, call *harness.Call, prompt string, files []record.Kept, trust chat.Role) (string, error) {
 	if r.f.Turn == nil && r.f.Ended == nil {
 		id := call.Event().ID
 		r.add(record.Heard{Turn: r.task.up.f.Turn.ID + "/" + call.ID, Role: trust, Event: chat.Event{
 			ID: id + "/" + call.ID, Thread: r.conv.Thread, Kind: chat.Notice, Topic: harness.TaskTool, Text: prompt,
 		}})
+		if err := r.shown(ctx, files, trust); err != nil {
+			return "", err
+		}
 	} else {
 		r.tear("")
 		if done, err := r.repair(ctx, false); done || err != nil {
