@@ -86,8 +86,8 @@ func distinct(r model.Request, resp model.Response) bool {
 func callIDs(r model.Request) map[string]bool {
 	ids := map[string]bool{}
 	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			if p.Kind == model.Call {
+		for i := range m.Parts {
+			if p := &m.Parts[i]; p.Kind == model.Call {
 				ids[p.CallID] = true
 			}
 		}

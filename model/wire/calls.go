@@ -45,8 +45,8 @@ func CheckCalls(r model.Request, parts []model.Part) error {
 	seen := map[string]bool{}
 	n := 0
 	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			if p.Kind == model.Call {
+		for i := range m.Parts {
+			if p := &m.Parts[i]; p.Kind == model.Call {
 				seen[p.CallID] = true
 				n++
 			}
