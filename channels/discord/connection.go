@@ -58,6 +58,7 @@ type connection struct {
 	seq     atomic.Int64
 	acked   atomic.Bool // the last heartbeat
 
+	live    func()         // to be called when the session is there
 	since   time.Time      // when the session was there, zero before; of admit only
 	saved   time.Time      // of admit only
 	replies sync.WaitGroup // to interactions, on their way
@@ -69,8 +70,8 @@ type connection struct {
 	cause error         // why it ended; set before done is closed
 }
 
-func newConnection(c *Channel, conn *websocket.Conn) *connection {
-	k := &connection{Channel: c, conn: conn, waiting: make(chan frame, mostAtOnce), slots: make(chan struct{}, repliesAt), done: make(chan struct{})}
+func newConnection(c *Channel, conn *websocket.Conn, live func()) *connection {
+	k := &connection{Channel: c, conn: conn, live: live, waiting: make(chan frame, mostAtOnce), slots: make(chan struct{}, repliesAt), done: make(chan struct{})}
 	k.seq.Store(c.link.Seq)
 	conn.SetReadLimit(mostBytes)
 	return k
@@ -313,9 +314,11 @@ func (k *connection) inbound(ctx context.Context, f frame) (in channels.Inbound,
 		}
 		k.link.ID, k.link.URL, k.link.Intents = ready.ID, ready.URL, k.intents()
 		k.since, k.saved = time.Now(), time.Time{}
+		k.live()
 		return in, nil, nil
 	case "RESUMED":
 		k.since = time.Now()
+		k.live()
 		return in, nil, nil
 	case "INTERACTION_CREATE":
 		i, err := readInteraction(f.Data)

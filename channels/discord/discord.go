@@ -63,6 +63,7 @@ type Channel struct {
 	pulse  pulse
 
 	mu     sync.Mutex
+	live   chan struct{}        // closed when there is a session, nil while none is expected; guarded by mu
 	rooms  map[string]room      // channels and threads by id; guarded by mu
 	guilds map[string]string    // the bot's own role by guild; guarded by mu
 	asked  map[string]string    // what opens a thread, by message id, for its title; guarded by mu

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -56,11 +57,16 @@ var hopeless = map[int]string{
 }
 
 // Listen holds one connection to the Gateway. One that Discord wants made again
-// is made again; Listen fails when one breaks, and the next call resumes it.
+// is made again, with the session that it has; Listen fails when one breaks or
+// the session is lost, which is a gap, and the next call resumes it or begins one.
 func (c *Channel) Listen(ctx context.Context, take channels.Take) error {
+	live := make(chan struct{})
+	c.expect(live)
+	defer c.expect(nil)
+	up := sync.OnceFunc(func() { close(live) })
 	err := c.prepare(ctx, take)
-	for err == nil || errors.Is(err, errReconnect) || errors.Is(err, errInvalid) {
-		err = c.connect(ctx, take)
+	for err == nil || errors.Is(err, errReconnect) {
+		err = c.connect(ctx, take, up)
 	}
 	var se *channels.SendError
 	switch {
@@ -70,6 +76,33 @@ func (c *Channel) Listen(ctx context.Context, take channels.Take) error {
 		return fmt.Errorf("%w: %w", channels.ErrFatal, err)
 	}
 	return err
+}
+
+// expect says that a session will be there when live is closed, nil for never.
+func (c *Channel) expect(live chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live = live
+}
+
+func (c *Channel) expected() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live
+}
+
+// connected waits until there is a session, if one is expected.
+func (c *Channel) connected(ctx context.Context) error {
+	live := c.expected()
+	if live == nil {
+		return nil
+	}
+	select {
+	case <-live:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no session yet: %w", context.Cause(ctx))
+	}
 }
 
 // prepare does what comes before the first connection.
@@ -117,7 +150,8 @@ func (c *Channel) intents() discordgo.Intent {
 }
 
 // connect makes one connection and serves it to its end, which is never nil.
-func (c *Channel) connect(ctx context.Context, take channels.Take) error {
+// Live is called when there is a session.
+func (c *Channel) connect(ctx context.Context, take channels.Take, live func()) error {
 	if c.link.Intents != c.intents() {
 		c.link.ID = "" // it would not tell what is wanted now
 	}
@@ -136,7 +170,7 @@ func (c *Channel) connect(ctx context.Context, take channels.Take) error {
 		c.link.URL = "" // where the session lives may be what is down
 		return fmt.Errorf("connect to the gateway: %w", err)
 	}
-	k := newConnection(c, conn)
+	k := newConnection(c, conn, live)
 	err = k.serve(ctx, take)
 	c.save(context.WithoutCancel(ctx)) // a stop must not cost the session
 	return err

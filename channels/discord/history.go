@@ -21,12 +21,17 @@ const (
 
 // Missed reads what was written since in the followed threads, and in the channels
 // and threads that are visible and say that something was. Direct messages that
-// are not followed cannot be found: Discord does not list them for bots.
+// are not followed cannot be found: Discord does not list them for bots. While
+// the Gateway is being connected to it waits for that, so that nothing can fall
+// between the two.
 func (c *Channel) Missed(ctx context.Context, since time.Time, followed []chat.Thread, take channels.Take) error {
 	if !c.identity().known {
 		if err := c.Identify(ctx); err != nil {
 			return err
 		}
+	}
+	if err := c.connected(ctx); err != nil {
+		return err
 	}
 	from := after(since.Add(-skew))
 	rooms := map[string]string{} // guild by channel, "" for direct messages
@@ -47,7 +52,7 @@ func (c *Channel) Missed(ctx context.Context, since time.Time, followed []chat.T
 			failed = errors.Join(failed, errMore)
 			break
 		}
-		err := c.history(ctx, room, from, missedPages, func(m *message) bool {
+		err := c.history(ctx, c.patient, room, from, missedPages, func(m *message) bool {
 			m.Guild = guild
 			events = append(events, c.happened(ctx, m)...)
 			return len(events) < missedEvents
@@ -81,7 +86,7 @@ func (c *Channel) active(ctx context.Context, from string, rooms map[string]stri
 	var guilds []struct {
 		ID string `json:"id"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/users/@me/guilds", nil, &guilds); err != nil {
+	if err := c.patient(ctx, http.MethodGet, "/users/@me/guilds", nil, &guilds); err != nil {
 		return classify(err)
 	}
 	var failed error
@@ -91,7 +96,7 @@ func (c *Channel) active(ctx context.Context, from string, rooms map[string]stri
 		}
 		c.enter(g.ID, nil)
 		var infos []channelInfo
-		if err := c.call(ctx, http.MethodGet, "/guilds/"+g.ID+"/channels", nil, &infos); err != nil {
+		if err := c.patient(ctx, http.MethodGet, "/guilds/"+g.ID+"/channels", nil, &infos); err != nil {
 			failed = errors.Join(failed, classify(err))
 			continue
 		}
@@ -99,7 +104,7 @@ func (c *Channel) active(ctx context.Context, from string, rooms map[string]stri
 		var live struct {
 			Threads []channelInfo `json:"threads"`
 		}
-		if err := c.call(ctx, http.MethodGet, "/guilds/"+g.ID+"/threads/active", nil, &live); err != nil {
+		if err := c.patient(ctx, http.MethodGet, "/guilds/"+g.ID+"/threads/active", nil, &live); err != nil {
 			failed = errors.Join(failed, classify(err))
 		}
 		c.learn(g.ID, live.Threads...)
@@ -114,3 +119,22 @@ func (c *Channel) active(ctx context.Context, from string, rooms map[string]stri
 
 // later compares ids.
 func later(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) > 0 }
+
+const (
+	patience  = 3                // times
+	waitsMost = 10 * time.Second // each time
+)
+
+// patient is call, and waits where it is asked to for a little.
+func (c *Channel) patient(ctx context.Context, method, path string, in, out any) error {
+	for n := 1; ; n++ {
+		err := c.call(ctx, method, path, in, out)
+		var limited *limitedError
+		if !errors.As(err, &limited) || n == patience || limited.after > waitsMost {
+			return err
+		}
+		if err := wait(ctx, limited.after); err != nil {
+			return err
+		}
+	}
+}

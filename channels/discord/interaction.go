@@ -51,6 +51,7 @@ type option struct {
 // A component is a field of a form, or what holds some.
 type component struct {
 	CustomID   string      `json:"custom_id"`
+	Label      string      `json:"label"` // of a button
 	Value      string      `json:"value"`
 	Values     []string    `json:"values"`
 	Components []component `json:"components"`
@@ -67,9 +68,6 @@ func readInteraction(body []byte) (*interaction, error) {
 
 // webhookPing is the type of a webhook event that only tries the address.
 const webhookPing = 0
-
-// ephemeral marks what only the person sees.
-const ephemeral = discordgo.MessageFlagsEphemeral
 
 // inbound maps an interaction to what it means for us, and to the answer that
 // Discord wants within three seconds; pure. At is when it was sent, zero if that
@@ -107,20 +105,27 @@ func (i *interaction) inbound(own identity, at time.Time) (channels.Inbound, err
 	case discordgo.InteractionApplicationCommand:
 		e := &in.Events[0]
 		e.Kind, e.Topic, e.Text = chat.Command, "command", valid(i.command())
-		if stop(e.Text) { // what it leads to is said in the room
-			return i.answered(in, discordgo.InteractionResponseChannelMessageWithSource, map[string]any{"content": "Stopping.", "flags": ephemeral})
+		switch {
+		case e.Text == "stop" && strings.HasPrefix(e.Thread.Root, commandRoot):
+			return i.whispered(ignored(i.ID, "stop without a thread"), "Call it in the thread where I am at work: I cannot tell which one you mean.")
+		case e.Text == "stop": // what it leads to is said in the room
+			return i.whispered(in, "Stopping.")
 		}
 		e.Handle = chat.Handle{Secret: i.App + "/" + i.Token, Until: cmp.Or(at, ev.At).Add(handleFor)}
 		return i.answered(in, deferred, nil)
 	case discordgo.InteractionMessageComponent:
-		i.act(&in.Events[0], strings.Join(i.Data.Values, ", "))
+		text := strings.Join(i.Data.Values, ", ")
+		if text == "" && i.Message != nil {
+			text = label(i.Message.Components, i.Data.CustomID)
+		}
+		i.act(&in.Events[0], text)
 		return i.answered(in, discordgo.InteractionResponseDeferredMessageUpdate, nil)
 	case discordgo.InteractionModalSubmit:
 		i.act(&in.Events[0], strings.Join(fields(i.Data.Components, nil), "\n"))
 		if i.Message != nil {
 			return i.answered(in, discordgo.InteractionResponseDeferredMessageUpdate, nil)
 		}
-		return i.answered(in, discordgo.InteractionResponseChannelMessageWithSource, map[string]any{"content": "Received.", "flags": ephemeral})
+		return i.whispered(in, "Received.")
 	}
 	return channels.Inbound{}, fmt.Errorf("interaction of type %d: %w", *i.Type, channels.ErrMalformed)
 }
@@ -139,6 +144,11 @@ func (i *interaction) answered(in channels.Inbound, kind discordgo.InteractionRe
 	reply, err := json.Marshal(answer)
 	in.Reply, in.ReplyType = reply, "application/json"
 	return in, err
+}
+
+// whispered adds an answer that only the person sees.
+func (i *interaction) whispered(in channels.Inbound, text string) (channels.Inbound, error) {
+	return i.answered(in, discordgo.InteractionResponseChannelMessageWithSource, map[string]any{"content": text, "flags": discordgo.MessageFlagsEphemeral})
 }
 
 // event is what all interactions have.
@@ -190,7 +200,19 @@ func (i *interaction) command() string {
 	return strings.Join(values, " ")
 }
 
-func stop(text string) bool { return text == "stop" }
+// label is what is written on a button of a message. Components of kinds that are
+// not known yet must not spoil the message, so they are read here only.
+func label(raw json.RawMessage, id string) string {
+	var cs []component
+	_ = json.Unmarshal(raw, &cs) // as far as it goes
+	for i := 0; i < len(cs); i++ {
+		if cs[i].CustomID == id {
+			return cs[i].Label
+		}
+		cs = append(cs, cs[i].Components...)
+	}
+	return ""
+}
 
 // fields lists what was filled in, as lines.
 func fields(cs []component, lines []string) []string {

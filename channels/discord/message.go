@@ -13,8 +13,8 @@ import (
 )
 
 // A message is one as the Gateway and the REST API tell it; only what is used,
-// and more than discordgo knows. Components and embeds are left out on purpose:
-// their kinds grow.
+// and more than discordgo knows. Embeds are left out, and components left as they
+// are, on purpose: their kinds grow.
 type message struct {
 	ID           string                    `json:"id"`
 	Type         discordgo.MessageType     `json:"type"`
@@ -35,6 +35,7 @@ type message struct {
 	Referenced   *message                  `json:"referenced_message"`
 	Snapshots    []struct{ Message words } `json:"message_snapshots"`
 	Interaction  *struct{ ID string }      `json:"interaction_metadata"`
+	Components   json.RawMessage           `json:"components"`
 	Nonce        json.RawMessage           `json:"nonce"` // a number or a text
 	Poll         *struct{ Question words } `json:"poll"`
 }

@@ -286,3 +286,28 @@ func TestLinked(t *testing.T) {
 		}
 	}
 }
+
+// What was missed is looked for once there is a session, so that nothing falls
+// between the two.
+func TestMissedWaitsForTheSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fake.Options{})
+	w.c.link.lost = 1
+	w.c.pulse.again, w.c.pulse.longest = 100*time.Millisecond, 100*time.Millisecond
+	w.listen()
+	for w.c.expected() == nil {
+		<-time.After(time.Millisecond)
+	}
+	if err := w.c.Missed(w.ctx, time.Now(), nil, w.take); err != nil {
+		t.Fatal(err)
+	}
+	if _, begun, _ := w.Links(); begun != 1 {
+		t.Error("there is no session")
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.c.Missed(w.ctx, time.Now(), nil, w.take); err != nil { // none is expected any more
+		t.Error(err)
+	}
+}

@@ -236,7 +236,7 @@ const skew = time.Minute
 func (c *Channel) look(ctx context.Context, channel string, p chat.Post, answers string, since time.Time) (string, error) {
 	own := c.identity()
 	found := ""
-	err := c.history(ctx, channel, after(since.Add(-skew)), maxPages, func(m *message) bool {
+	err := c.history(ctx, c.call, channel, after(since.Add(-skew)), maxPages, func(m *message) bool {
 		refers := answers == "" || m.Reference != nil && m.Reference.Message == answers
 		if m.Author != nil && (own.user == "" || m.Author.ID == own.user) && refers && m.says(p) {
 			found = m.ID
@@ -249,13 +249,16 @@ func (c *Channel) look(ctx context.Context, channel string, p chat.Post, answers
 // errMore says that there was more to read than it was worth.
 var errMore = fmt.Errorf("too many messages to look through")
 
+// A caller is call, or patient.
+type caller func(ctx context.Context, method, path string, in, out any) error
+
 // history reads the messages of a channel that are younger than an id, oldest
 // first, until yield returns false. It fails with errMore after some pages.
-func (c *Channel) history(ctx context.Context, channel, after string, pages int, yield func(*message) bool) error {
+func (c *Channel) history(ctx context.Context, call caller, channel, after string, pages int, yield func(*message) bool) error {
 	for range pages {
 		var page []*message
 		q := url.Values{"after": {after}, "limit": {fmt.Sprint(pageLength)}}
-		if err := c.call(ctx, http.MethodGet, "/channels/"+url.PathEscape(channel)+"/messages?"+q.Encode(), nil, &page); err != nil {
+		if err := call(ctx, http.MethodGet, "/channels/"+url.PathEscape(channel)+"/messages?"+q.Encode(), nil, &page); err != nil {
 			return err
 		}
 		for i := len(page) - 1; i >= 0; i-- { // newest first, within a page

@@ -20,7 +20,7 @@ func (c *Channel) Whisper(ctx context.Context, e chat.Event, text string) error 
 		if err := c.call(ctx, http.MethodDelete, hook+"/messages/@original", nil, nil); err != nil && status(err) != http.StatusNotFound {
 			return classify(err)
 		}
-		m.Flags |= ephemeral
+		m.Flags |= discordgo.MessageFlagsEphemeral
 		if err := c.call(ctx, http.MethodPost, hook, m, nil); err != nil {
 			return classify(err)
 		}
