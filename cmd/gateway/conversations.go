@@ -124,7 +124,11 @@ func (c showCmd) Run(ctx context.Context, e env, s *config.Settings) (err error)
 		fmt.Fprintf(e.stdout, "   -  waiting: %s\n", indent(printable(in.Event.Text)))
 	}
 	for _, p := range posts {
-		fmt.Fprintf(e.stdout, "post  %s  %s %s  %s\n", p.State, p.Ref, printable(p.Reason), indent(printable(p.Post.Text)))
+		text := p.Post.Text
+		for _, f := range p.Post.Files {
+			text += fmt.Sprintf("\n[%s, %d bytes]", f.Name, len(f.Data))
+		}
+		fmt.Fprintf(e.stdout, "post  %s  %s %s  %s\n", p.State, p.Ref, printable(p.Reason), indent(printable(text)))
 	}
 	return nil
 }

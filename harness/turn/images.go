@@ -18,8 +18,8 @@ import (
 // leastView. When there are more, the oldest are left out, so many bytes at a
 // time that the beginning of the requests, which providers cache, changes seldom.
 const (
-	mostView  = 16 << 20
-	stepView  = 8 << 20
+	mostView  = 12 << 20 // Gemini takes 20 MB in all, in base64
+	stepView  = 6 << 20
 	leastView = 256 << 10
 )
 
