@@ -271,7 +271,7 @@ func (e *envelope) base(m *message, ref, user string) chat.Event {
 // stamp reads a message id as the time it is, zero if it is none.
 func stamp(ts string) time.Time {
 	sec, frac, _ := strings.Cut(ts, ".")
-	s, ok := seconds(sec)
+	s, ok := channels.Seconds(sec)
 	if !ok {
 		return time.Time{}
 	}

@@ -42,8 +42,8 @@ func rootOf(t chat.Thread) string {
 // isMessage tells an id of a message: a time in microseconds.
 func isMessage(ref string) bool {
 	sec, frac, ok := strings.Cut(ref, ".")
-	_, whole := seconds(sec)
-	_, part := seconds(frac)
+	_, whole := channels.Seconds(sec)
+	_, part := channels.Seconds(frac)
 	return ok && whole && part
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
@@ -22,7 +21,6 @@ const (
 	formType          = "application/x-www-form-urlencoded"
 
 	maxBytes = 1 << 20
-	window   = 300 // seconds a request may be old or early
 )
 
 // Topics are what events are about, as routes name them; Usual those that are
@@ -59,7 +57,7 @@ func (c *Channel) Receive(route string, h http.Header, body []byte, now time.Tim
 	if err := c.verify(h, body, now); err != nil {
 		return channels.Inbound{}, err
 	}
-	sent, _ := seconds(h.Get("X-Slack-Request-Timestamp")) // verified
+	sent, _ := channels.Seconds(h.Get("X-Slack-Request-Timestamp")) // verified
 	return read(body, time.Unix(sent, 0).UTC())
 }
 
@@ -94,7 +92,7 @@ func (c *Channel) verify(h http.Header, body []byte, now time.Time) error {
 	if len(sigs) != 1 || len(stamps) != 1 {
 		return fmt.Errorf("want one signature and one timestamp, got %d and %d: %w", len(sigs), len(stamps), channels.ErrUnverified)
 	}
-	at, ok := seconds(stamps[0])
+	at, ok := channels.Seconds(stamps[0])
 	if !ok {
 		return fmt.Errorf("timestamp is not decimal: %w", channels.ErrUnverified)
 	}
@@ -109,24 +107,7 @@ func (c *Channel) verify(h http.Header, body []byte, now time.Time) error {
 	if !signed {
 		return fmt.Errorf("signature does not match: %w", channels.ErrUnverified)
 	}
-	if d := now.Unix() - at; d > window || d < -window {
-		return fmt.Errorf("timestamp is off by %d s: %w", d, channels.ErrStale)
-	}
-	return nil
-}
-
-// seconds reads the digits of a Unix time; no sign, no space, no other base.
-func seconds(s string) (int64, bool) {
-	if s == "" || len(s) > 12 {
-		return 0, false
-	}
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	return n, err == nil
+	return channels.Fresh(at, now)
 }
 
 func challenge(text string) (channels.Inbound, error) {

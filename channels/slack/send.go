@@ -108,7 +108,7 @@ type page struct {
 func (c *Channel) find(ctx context.Context, method string, p chat.Post, since time.Time) (string, error) {
 	args := url.Values{
 		"channel": {p.Thread.Room}, "include_all_metadata": {"1"}, "limit": {strconv.Itoa(pageLength)},
-		"oldest": {fmt.Sprintf("%d.000000", max(0, since.Add(-window*time.Second-time.Minute).Unix()))},
+		"oldest": {fmt.Sprintf("%d.000000", max(0, since.Add(-channels.Window-time.Minute).Unix()))},
 	}
 	if method == "conversations.replies" {
 		args.Set("ts", p.Thread.Root)

@@ -470,7 +470,7 @@ func TestFindWithClocksApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Find(t.Context(), p, time.Now().Add(window*time.Second)); got != ref || err != nil {
+	if got, err := c.Find(t.Context(), p, time.Now().Add(channels.Window)); got != ref || err != nil {
 		t.Errorf("found %q, %v; want %q", got, err, ref)
 	}
 }

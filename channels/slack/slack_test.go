@@ -94,7 +94,7 @@ func TestVectors(t *testing.T) {
 		{"1531420618", doc, "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503"},
 		{"1700000000", `{"type":"url_verification","challenge":"c1"}`, "v0=e6fe78c52e3534e08deb7d153d9a7d73809c7dd96a7e1717c19f064d4be43ae5"},
 	} {
-		at, _ := seconds(v.stamp)
+		at, _ := channels.Seconds(v.stamp)
 		h := http.Header{"X-Slack-Signature": {v.sig}, "X-Slack-Request-Timestamp": {v.stamp}}
 		if err := c.verify(h, []byte(v.body), time.Unix(at, 0)); err != nil {
 			t.Errorf("%s: %v", v.stamp, err)
