@@ -41,6 +41,7 @@ type Options struct {
 	Silence  time.Duration          // how long nothing is said in a thread before it is not followed any more; 0: however long
 	Bots     map[Bot]bool           // that are let in
 	Engine   Engine
+	Signs    *Signs // nil: people see nothing but posts
 	Owner    string // names this process in leases, unique among those on the store
 	Clock    func() time.Time
 	Logger   *slog.Logger
@@ -112,12 +113,20 @@ func (g *Gateway) Run(ctx context.Context, ln net.Listener) error {
 	posts.Go(func() { g.postLoop(flush, posting) })
 	others.Go(func() { g.tally.run(flush) })
 	for _, c := range g.Channels {
+		here := &hearing{up: make(chan struct{}, 1)}
+		if h, ok := c.(historian); ok {
+			others.Go(func() { g.catchUp(g.soft, h, here) })
+		}
 		if s, ok := c.(channels.Socket); ok {
-			others.Go(func() { g.listenLoop(g.soft, s) })
+			others.Go(func() { g.listenLoop(g.soft, s, here) })
 		}
 		if s, ok := c.(channels.Sender); ok && s.Limits().Handles {
 			others.Go(func() { g.sweepHandles(g.soft, s.Name()) })
 		}
+	}
+	if g.Signs != nil {
+		others.Go(func() { g.Signs.sweep(g.soft) })
+		others.Go(func() { g.Signs.whisper(g.soft) })
 	}
 	served := make(chan error, 1)
 	others.Go(func() { served <- srv.Serve(ln) })

@@ -43,13 +43,12 @@ func (g *Gateway) keepHandles(ctx context.Context, in []state.Admit) error {
 	return nil
 }
 
-// handleOf returns the handle of the event that a post answers, zero if there
-// is none or it has ended. What cannot be read is none: the post is made
-// without it.
-func (g *Gateway) handleOf(ctx context.Context, p chat.Post) chat.Handle {
+// handleOf returns the handle of an event, zero if there is none or it has ended.
+// What cannot be read is none: it is answered without.
+func handleOf(ctx context.Context, values state.Values, now time.Time, t chat.Thread, ref string) chat.Handle {
 	var h chat.Handle
-	data, err := g.Store.Value(ctx, handleSpace(p.Thread.Channel), handleKey(p.Thread, p.ReplyTo))
-	if err != nil || data == nil || json.Unmarshal(data, &h) != nil || !g.Clock().Before(h.Until) {
+	data, err := values.Value(ctx, handleSpace(t.Channel), handleKey(t, ref))
+	if err != nil || data == nil || json.Unmarshal(data, &h) != nil || !now.Before(h.Until) {
 		return chat.Handle{}
 	}
 	return h
@@ -68,27 +67,11 @@ func (g *Gateway) sweepHandles(ctx context.Context, channel string) {
 }
 
 func (g *Gateway) sweep(ctx context.Context, space string) error {
-	const page = 500
-	for after := ""; ; {
-		vs, err := g.Store.ListValues(ctx, space, after, page)
-		if err != nil {
-			return err
-		}
-		var gone []state.Value
-		for _, v := range vs {
-			var h chat.Handle
-			if json.Unmarshal(v.Data, &h) != nil || !g.Clock().Before(h.Until) {
-				gone = append(gone, state.Value{Key: v.Key})
-			}
-			after = v.Key
-		}
-		if len(gone) > 0 {
-			if err := g.Store.PutValues(ctx, space, gone...); err != nil {
-				return err
-			}
-		}
-		if len(vs) < page {
+	return eachValue(ctx, g.Store, space, func(v state.Value) error {
+		var h chat.Handle
+		if json.Unmarshal(v.Data, &h) == nil && g.Clock().Before(h.Until) {
 			return nil
 		}
-	}
+		return g.Store.PutValues(ctx, space, state.Value{Key: v.Key})
+	})
 }

@@ -18,20 +18,26 @@ const (
 
 // listenLoop keeps a socket connected until ctx ends or the provider refuses
 // it for good.
-func (g *Gateway) listenLoop(ctx context.Context, s channels.Socket) {
+func (g *Gateway) listenLoop(ctx context.Context, s channels.Socket, here *hearing) {
 	log := g.Logger.With("channel", s.Name())
 	take := func(ctx context.Context, in channels.Inbound) error { return g.take(ctx, s.Name(), in) }
 	var since time.Duration // of failing
 	for ctx.Err() == nil {
 		began := g.Clock()
+		steadied := time.AfterFunc(steady, here.found)
 		_, err := guard(log, func() (struct{}, error) { return struct{}{}, s.Listen(ctx, take) })
+		steadied.Stop()
 		switch {
-		case ctx.Err() != nil || err == nil:
+		case ctx.Err() != nil:
+			return
+		case err == nil: // there is none: it is heard otherwise
+			here.found()
 			return
 		case errors.Is(err, channels.ErrFatal):
 			log.Error("socket refused; it is not tried again until the next start", "err", err)
 			return
 		}
+		here.lost(g.Clock())
 		since += g.Clock().Sub(began)
 		if g.Clock().Sub(began) >= lived {
 			since = 0
@@ -47,23 +53,28 @@ func (g *Gateway) listenLoop(ctx context.Context, s channels.Socket) {
 // returns nil. A provider that hangs up does not undo it: others may wait for
 // the same event.
 func (g *Gateway) take(ctx context.Context, channel string, in channels.Inbound) error {
+	_, err := g.takeCounted(ctx, channel, in)
+	return err
+}
+
+// takeCounted is take, and says how many events were new.
+func (g *Gateway) takeCounted(ctx context.Context, channel string, in channels.Inbound) (fresh int, err error) {
 	if err := g.then(ctx, channel, in.Then); err != nil {
-		return err
+		return 0, err
 	}
 	for _, i := range in.Ignored {
 		g.tally.add(channel, "ignored: "+i.Reason)
 	}
 	if len(in.Events) == 0 {
-		return nil
+		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), admitTime)
 	defer cancel()
-	err := g.admit(ctx, in.Events)
-	if err != nil {
+	if fresh, err = g.admit(ctx, in.Events); err != nil {
 		g.health.fail()
 		g.Logger.Error("events not admitted", "channel", channel, "err", err)
 	}
-	return err
+	return fresh, err
 }
 
 // Remember gives the channels that keep things over restarts a place for them.

@@ -110,7 +110,7 @@ func TestPostHasTheHandleOfItsEvent(t *testing.T) {
 				}
 				e := event("e", chat.Command, thread("room", "1"))
 				e.Ref, e.Handle = "i1", chat.Handle{Secret: "tok", Until: time.Now().Add(15 * time.Minute)}
-				if err := w.gw.admit(w.Context(), []chat.Event{e}); err != nil {
+				if _, err := w.gw.admit(w.Context(), []chat.Event{e}); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(tt.after)

@@ -100,7 +100,7 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 		}
 	}
 	if e.Post.ReplyTo != "" && s.Limits().Handles {
-		e.Post.Handle = g.handleOf(ctx, e.Post)
+		e.Post.Handle = handleOf(ctx, g.Store, g.Clock(), e.Post.Thread, e.Post.ReplyTo)
 	}
 	began := g.Clock()
 	ref, err := guard(g.Logger, func() (string, error) { return s.Send(ctx, e.Post) })

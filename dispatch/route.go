@@ -68,8 +68,8 @@ func Busy(routes []Route) func(chat.Event) chat.Policy {
 	}
 }
 
-// admit stores the events and counts what became of them.
-func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
+// admit stores the events and counts what became of them. It says how many were new.
+func (g *Gateway) admit(ctx context.Context, events []chat.Event) (fresh int, err error) {
 	var in []state.Admit
 	for _, e := range events {
 		a := g.door(e)
@@ -83,14 +83,14 @@ func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
 	}
 	in = heardWith(in)
 	if len(in) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := g.keepHandles(ctx, in); err != nil {
-		return err
+		return 0, err
 	}
 	out, err := g.Store.Admit(ctx, in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for i, a := range out {
 		e := in[i].Event
@@ -102,8 +102,9 @@ func (g *Gateway) admit(ctx context.Context, events []chat.Event) error {
 		case a.Status == state.Duplicate:
 			g.tally.add(e.Thread.Channel, "duplicate")
 		case a.Status == state.Admitted:
+			fresh++
 			g.Logger.Debug("event admitted", "channel", e.Thread.Channel, "event", e.ID, "thread", e.Thread.Key(), "conversation", string(a.Conversation))
 		}
 	}
-	return nil
+	return fresh, nil
 }

@@ -104,7 +104,7 @@ func TestMentionAndMessageConverge(t *testing.T) {
 					w.queue(thread("r", "1"), "earlier")
 				}
 				for _, e := range tc.events {
-					if err := w.gw.admit(t.Context(), []chat.Event{e}); err != nil {
+					if _, err := w.gw.admit(t.Context(), []chat.Event{e}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -147,7 +147,7 @@ func TestThreadIsTheConversation(t *testing.T) {
 				if round == 2 {
 					e.Kind = chat.Edited
 				}
-				if err := w.gw.admit(t.Context(), []chat.Event{e}); err != nil {
+				if _, err := w.gw.admit(t.Context(), []chat.Event{e}); err != nil {
 					t.Fatal(err)
 				}
 				a, err := w.store.Event(t.Context(), th.Channel, e.ID)

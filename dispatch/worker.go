@@ -55,9 +55,17 @@ func (g *Gateway) work(hard context.Context, l state.Lease) {
 	log := g.Logger.With("conversation", string(l.Conversation.ID), "epoch", l.Epoch, "attempt", l.Attempt)
 	var beat sync.WaitGroup
 	beat.Go(func() { g.heartbeat(ctx, cancel, l) })
+	end := func(error) {}
+	if s := g.Signs; s != nil {
+		id := l.Conversation.ID
+		t := s.begin(id)
+		beat.Go(func() { s.show(ctx, l, t) })
+		end = func(err error) { s.end(context.WithoutCancel(hard), id, t, err != nil) }
+	}
 	_, err := guard(log, func() (struct{}, error) { return struct{}{}, g.Engine.Run(ctx, g.soft, l) })
 	cancel(nil)
 	beat.Wait()
+	end(err)
 	if err != nil {
 		// The lease is left to run out: the turn goes on from its log.
 		log.Warn("turn interrupted", "err", err)

@@ -96,7 +96,7 @@ func (w *world) hear(rooms ...string) {
 	w.Helper()
 	for _, r := range rooms {
 		e := event("mention "+r, chat.Mention, thread(r, "1"))
-		if err := w.gw.admit(w.Context(), []chat.Event{e}); err != nil {
+		if _, err := w.gw.admit(w.Context(), []chat.Event{e}); err != nil {
 			w.Fatal(err)
 		}
 	}

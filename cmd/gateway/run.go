@@ -35,6 +35,8 @@ type parts struct {
 	routes    []dispatch.Route
 	rooms     map[chat.Thread]dispatch.Answer
 	bots      map[dispatch.Bot]bool
+	marks     bool
+	signs     *dispatch.Signs
 	talk      chat.Role
 	limits    turn.Limits
 	sandboxes map[string]sandbox.Provider
@@ -78,7 +80,7 @@ func partsOf(s *config.Settings) parts {
 	p.offer = offerOf(s, &f, p.channels...)
 	p.agents, p.names = f.agentsOf(s, p.models, p.sandboxes, p.offer), f.models
 	p.routes = f.routesOf(s)
-	p.rooms, p.bots = f.roomsOf(s), f.bots()
+	p.rooms, p.bots, p.marks = f.roomsOf(s), f.bots(), f.threads.Marks == nil || *f.threads.Marks
 	p.checkPlaces(s)
 	p.odd(s)
 	return p
@@ -103,7 +105,9 @@ type keeper interface {
 func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
 	roles := dispatch.NewRoles(p.channels, p.bots, time.Now, logger)
 	p.offer.recall.open(log, p.channels, roles, logger)
+	p.signs = dispatch.NewSigns(p.channels, log, p.marks, time.Now, logger)
 	e, err := turn.New(turn.Options{
+		Progress: p.signs.Progress, Refused: p.signs.Refused,
 		Log: log, Values: log, Agents: p.agents, Models: p.models, Sandboxes: p.sandboxes, Role: roles.Role, Talk: p.talk, Limits: p.limits, Busy: dispatch.Busy(p.routes), Where: dispatch.Where(p.routes),
 		Compose: dispatch.Compose(p.channels), Fetch: dispatch.Fetch(p.channels, log), Clock: time.Now, Logger: logger, Version: versionText(),
 	})
@@ -174,7 +178,7 @@ func (runCmd) Run(ctx context.Context, e env, s *config.Settings) (err error) {
 		return err
 	}
 	g := dispatch.New(dispatch.Options{
-		Store: st, Channels: p.channels, Routes: p.routes, Rooms: p.rooms, Silence: p.file.threads.silence(), Bots: p.bots, Engine: engine,
+		Store: st, Channels: p.channels, Routes: p.routes, Rooms: p.rooms, Silence: p.file.threads.silence(), Bots: p.bots, Signs: p.signs, Engine: engine,
 		Owner: owner(), Clock: time.Now, Logger: logger,
 	})
 	ln, err := listen(s, varListen)

@@ -16,6 +16,7 @@ import (
 // threadSettings say how conversations are led.
 type threadSettings struct {
 	Silence time.Duration `yaml:"silence" doc:"A thread in which nothing was said for so long is not followed any more until the bot is mentioned; 336h if not set."`
+	Marks   *bool         `yaml:"marks" doc:"Whether a message that takes more than a second is marked while it is being answered, as the channel can; true if not set."`
 }
 
 type roomSettings struct {

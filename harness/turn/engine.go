@@ -36,11 +36,16 @@ type Options struct {
 	Where     func(chat.Event) (t chat.Thread, open bool)                                // where an event is answered, see chat.Post.Open; nil: in its thread
 	// Compose returns the texts of posts, see channels.Sender, and whether posts there may bring files.
 	Compose func(t chat.Thread, markdown string, trust chat.Role) (texts []string, files bool)
-	Fetch   func(context.Context, Wanted) (chat.Attachment, error) // gets a file; nil: none are. A model reads the error
-	Clock   func() time.Time
-	Logger  *slog.Logger
-	Version string // of the code, for the log
-	Limits  Limits
+	// Progress is told that a turn answers an event, at each step, and the turn's
+	// outcome. Refused is told what the author of an event is to know who is not
+	// answered. Both return at once; nil: nobody is.
+	Progress func(c state.ID, e chat.Event, outcome string)
+	Refused  func(e chat.Event, line string)
+	Fetch    func(context.Context, Wanted) (chat.Attachment, error) // gets a file; nil: none are. A model reads the error
+	Clock    func() time.Time
+	Logger   *slog.Logger
+	Version  string // of the code, for the log
+	Limits   Limits
 }
 
 // Limits bound a turn. Zero fields get the default.

@@ -132,6 +132,7 @@ func (r *run) settle(ctx context.Context, o record.Outcome, reason, markdown str
 	if err := end(); err != nil {
 		return err
 	}
+	r.progress(t.Event, string(o))
 	took := time.Duration(0) // since the newest event, where its provider says when that was
 	if !t.Event.At.IsZero() {
 		took = r.Clock().Sub(t.Event.At)

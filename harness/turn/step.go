@@ -29,6 +29,7 @@ const (
 	lineRejected = "I stopped because my model kept calling tools in ways that cannot work. Please try again or say it differently."
 	lineResult   = "My model did not put its answer into the form that was asked for, so there is none."
 	lineStopped  = "Stopped."
+	lineRefused  = "I answer people here from the role %s on, and you are %s. Whoever runs me can change that."
 	lineLeft     = "I no longer follow this thread. Mention me when you want me back."
 	lineDropped  = "I am still busy with an earlier message. What came meanwhile was not taken: please say it again when I have answered."
 	lineCut      = "\n\n(cut: the answer reached the model's length limit)"
@@ -37,6 +38,7 @@ const (
 // step is one render, one model call and its tools. It says whether the turn is settled.
 func (r *run) step(ctx context.Context) (settled bool, err error) {
 	n := r.f.Turn.Step + 1
+	r.progress(r.f.Turn.Event, "")
 	if r.f.Turn.Unclear != "" { // a call was open when it was found
 		return true, r.askHuman(ctx)
 	}

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/heddlehq/heddle/chat"
@@ -28,6 +29,7 @@ func (r *run) apply(p intake) {
 			r.replied(a.Entry, a.role)
 		case dont:
 			r.pass(a.Entry, "role below talk")
+			r.refuse(a)
 		case low:
 			r.pass(a.Entry, "role below maintainer")
 		case nonsense:
@@ -67,6 +69,20 @@ const (
 func (r *run) pass(e state.Entry, reason string) {
 	r.add(record.Passed{Event: e.Event.ID, Author: e.Event.Author, Reason: reason})
 	r.log.Info("event passed over", "event", e.Event.ID, "author", e.Event.Author.ID, "reason", reason)
+}
+
+// refuse lets an author know that they are not answered, if they may expect to be.
+func (r *run) refuse(a move) {
+	if r.Refused != nil && !a.Quiet && a.Event.Topic != "thread" {
+		r.Refused(a.Event, fmt.Sprintf(lineRefused, r.Talk, a.role))
+	}
+}
+
+// progress tells how far the conversation's own turn is.
+func (r *run) progress(e chat.Event, outcome string) {
+	if r.Progress != nil && r.task == nil {
+		r.Progress(r.conv.ID, e, outcome)
+	}
 }
 
 // obey notes that an event was obeyed. What follows from it is the intake's and
