@@ -152,6 +152,33 @@ var scenarios = map[string]scenario{
 	}, "the end"), says: []string{"please"}},
 	"state":              {agent: tally, model: says(map[string]scripted.Step{"please": call("count", "count")}, "the end"), says: []string{"please", "please"}, check: counts("n")},
 	"tasks side by side": taskScenario,
+	"images": {
+		agent: func(r *runs) harness.Agent {
+			return plain(act("look", func(_ context.Context, c *harness.Call) (string, error) {
+				if err := c.Show(dot(r.world.t, 2, 2)); err != nil {
+					return "", err
+				}
+				return "look done", r.work(c.Key())
+			}), counted(r, "act"))
+		},
+		model: says(map[string]scripted.Step{"please": call("look", "act")}, "the end"), says: []string{"please", "thanks"},
+		setup: func(w *world, r *runs) {
+			w.seeing(1_000_000)
+			w.opts.Fetch = func(_ context.Context, f Wanted) (chat.Attachment, error) {
+				return chat.Attachment{Data: dot(w.t, 1, 1)}, r.work("fetch " + f.File.ID)
+			}
+			w.event(chat.Event{
+				ID: "E0", Thread: thread, Kind: chat.Message, Author: chat.Author{ID: "U1"}, Text: "look at this", Files: []chat.File{{ID: "F1", Name: "one.png"}},
+			}, true)
+		},
+		check: func(t testing.TB, w *world, f *record.Fold) {
+			for _, p := range of[record.Did](w.records()) {
+				if shown := len(p.Images) == 1; shown != (p.Tool == "look" && p.End == record.Done) {
+					t.Errorf("%s, %s, has %d images", p.Tool, p.End, len(p.Images))
+				}
+			}
+		},
+	},
 	"attached files": {
 		agent: with("look"), model: says(map[string]scripted.Step{"please": call("look")}, "the end"), says: []string{"please", "thanks"},
 		setup: func(w *world, r *runs) {

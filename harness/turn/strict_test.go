@@ -13,6 +13,7 @@ import (
 	"github.com/heddlehq/heddle/model/gemini"
 	"github.com/heddlehq/heddle/model/openai"
 	"github.com/heddlehq/heddle/model/openai/responses"
+	"github.com/heddlehq/heddle/state"
 )
 
 // strict are the wires of providers that refuse what the real ones refuse.
@@ -42,6 +43,9 @@ func (s strict) check(t *testing.T, when string, w *world) {
 	f := w.present()
 	q := model.Request{
 		System: "Help.", Tools: f.Offered(), MaxTokens: 100,
+		Image: func(ref string) ([]byte, error) {
+			return w.store.Blob(context.Background(), state.ConversationID("tested", thread), ref)
+		},
 		Messages: append(slices.Clone(f.Messages), model.Message{Role: model.User, Parts: []model.Part{{Kind: model.Text, Text: "and now?"}}}),
 	}
 	for i, p := range s {
