@@ -46,7 +46,8 @@ type Event struct {
 }
 
 // Addressed is the fact that tells whom the text of a message addresses first,
-// by the provider's id, if that is somebody else than the bot.
+// by the provider's id or, where that is not told, as "@name", if it is somebody
+// else than the bot.
 const Addressed = "addressed"
 
 // A Handle is a right to answer one event that the provider gave with it: an

@@ -11,7 +11,7 @@ import (
 // of that: they begin no turn, and none is kept of what nobody answers.
 func heardWith(in []state.Admit) []state.Admit {
 	for i := len(in) - 1; i >= 0; i-- {
-		if in[i].Event.Topic != chat.About || in[i].Event.Author.Bot {
+		if in[i].Event.Topic != chat.About || in[i].Ignored != "" && in[i].Ignored != "no route" {
 			continue
 		}
 		if i+1 == len(in) || in[i+1].Ignored != "" || in[i+1].Event.Thread != in[i].Event.Thread {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -678,6 +679,127 @@ func TestPace(t *testing.T) {
 	wg.Wait()
 	if len(h.Posts()) != 10 {
 		t.Errorf("%d posts", len(h.Posts()))
+	}
+}
+
+// G28: an issue that is transferred keeps its conversation, over a restart too.
+func TestTransferred(t *testing.T) {
+	t.Parallel()
+	kept := memory{}
+	o := fake.Options{Repos: []fake.Repo{{ID: 5, FullName: "fake/repo", Installation: 9}, {ID: 6, FullName: "fake/other", Installation: 9}}}
+	h, c := hub(t, o, Access{})
+	c.Remember(kept, nil)
+	first := last(t, c, h.Say(fake.Words{Number: 7, Text: "@heddle"}))
+	from, to := h.Transfer(fake.Words{Number: 7}, 6, 3)
+	for _, d := range []fake.Delivery{from, to} {
+		in, err := receive(c, d)
+		if err != nil || len(in.Events) != 0 || in.Then == nil || len(in.Ignored) != 1 {
+			t.Fatalf("%+v, %v", in, err)
+		}
+		if err := in.Then(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	again := newChannel(t, Options{APIURL: srv.URL, AppID: "7", PrivateKey: h.PrivateKey()})
+	again.Remember(kept, nil)
+	if err := again.Identify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Channel{c, again} {
+		e := last(t, c, h.Say(fake.Words{Repo: 6, Number: 3, Text: "go on"}))
+		if e.Thread != first.Thread {
+			t.Errorf("it is in %s, began in %s", e.Thread, first.Thread)
+		}
+		p := chat.Post{Key: fmt.Sprint(c == again), Thread: e.Thread, Text: "an answer"}
+		ref, err := c.Send(t.Context(), p)
+		posts := h.Posts()
+		if err != nil || posts[len(posts)-1].Thread.Key() != "github/6/issue:3/" {
+			t.Errorf("%v: %+v", err, posts)
+		}
+		if found, err := c.Find(t.Context(), p, time.Now()); found != ref || err != nil {
+			t.Errorf("found %q, %v", found, err)
+		}
+	}
+	if e := last(t, c, h.Say(fake.Words{Repo: 6, Number: 4, Text: "another"})); e.Thread.Key() != "github/6/issue:4/" {
+		t.Errorf("another issue is in %s", e.Thread)
+	}
+	f2, _ := h.Transfer(fake.Words{Repo: 6, Number: 3}, 5, 90)
+	in, err := receive(c, f2)
+	if err != nil || in.Then == nil || in.Then(t.Context()) != nil {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	if e := last(t, c, h.Say(fake.Words{Number: 90, Text: "twice"})); e.Thread != first.Thread {
+		t.Errorf("after a second move it is in %s", e.Thread)
+	}
+}
+
+// Links to what was said lead to the event.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	h, c := hub(t, fake.Options{}, Access{})
+	issue := h.Do("opened", fake.Words{Number: 7, Text: "text"}, nil)
+	comment := h.Say(fake.Words{Number: 7, Text: "x"})
+	review := h.Say(fake.Words{Kind: "pr", Number: 8, Review: true, Text: "x"})
+	base := c.api.Scheme + "://" + c.api.Host + "/fake/repo/"
+	for link, want := range map[string]string{
+		"issues/7": issue.NodeID + "/created",
+		fmt.Sprintf("issues/7#issuecomment-%d", comment.ID): comment.NodeID + "/created",
+		fmt.Sprintf("pull/8#discussion_r%d", review.ID):     review.NodeID + "/created",
+		fmt.Sprintf("pull/8/files#r%d", review.ID):          review.NodeID + "/created",
+		"issues/7#issuecomment-1":                           "",
+		"issues/7#event-1":                                  "",
+		"issues/99":                                         "",
+		"wiki/7":                                            "",
+	} {
+		u, err := url.Parse(base + link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Linked(t.Context(), u); got != want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", link, got, err, want)
+		}
+	}
+	if got, err := c.Linked(t.Context(), &url.URL{Scheme: "https", Host: "evil.test", Path: "/fake/repo/issues/7"}); got != "" || err != nil {
+		t.Errorf("another host: %q, %v", got, err)
+	}
+}
+
+// Now and then what failed is asked for again.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	h, c := hub(t, fake.Options{Hook: func(call fake.Call) fake.Fault {
+		if call.Name == "redeliver" {
+			asked <- struct{}{}
+		}
+		return fake.Fault{}
+	}}, Access{})
+	c.sweep = time.Millisecond
+	d := h.Say(fake.Words{Text: "x"})
+	h.Tried(d, 502)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.Listen(ctx, nil) }()
+	<-asked
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	_, user := hub(t, fake.Options{Token: "github_pat_x1"}, Access{})
+	if err := user.Listen(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddressed(t *testing.T) {
+	t.Parallel()
+	h, c := hub(t, fake.Options{}, Access{})
+	for text, want := range map[string]string{"@bob look": "@bob", "look @bob": "", "@heddle ask @bob": "", "@bob and @heddle": "", "@ bob": "", "plain": ""} {
+		if got := last(t, c, h.Say(fake.Words{Text: text})).Facts[chat.Addressed]; got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

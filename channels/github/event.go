@@ -50,7 +50,18 @@ type payload struct {
 	Changes  struct {
 		Body  *struct{ From string } `json:"body"`
 		Title *struct{ From string } `json:"title"`
+		// Of a transfer: where it goes, or came from.
+		NewIssue      numbered `json:"new_issue"`
+		NewDiscussion numbered `json:"new_discussion"`
+		NewRepo       numbered `json:"new_repository"`
+		OldIssue      numbered `json:"old_issue"`
+		OldRepo       numbered `json:"old_repository"`
 	} `json:"changes"`
+}
+
+type numbered struct {
+	ID     int64 `json:"id"`
+	Number int   `json:"number"`
 }
 
 // A user is a person or a machine.
@@ -108,6 +119,8 @@ type delivery struct {
 	self      identity
 	app       int64
 	ours      func(body string, t chat.Thread) bool
+	first     func(chat.Thread) chat.Thread // under the key with which it began
+	moved     *[2]chat.Thread               // from where to where it is transferred
 }
 
 // inbound maps a delivery to what it means for us; pure. Spoiled tells that some
@@ -205,7 +218,24 @@ func (d *delivery) thread(a aboutness, root int64) chat.Thread {
 	if root != 0 {
 		t.Root = strconv.FormatInt(root, 10)
 	}
-	return t
+	return d.first(t)
+}
+
+// transfer reads where an issue or discussion goes or came from. GitHub tells
+// both repositories, in any order.
+func (d *delivery) transfer(a aboutness) bool {
+	here := chat.Thread{Channel: Name, Account: strconv.FormatInt(d.Repository.ID, 10), Room: a.kind + ":" + strconv.Itoa(a.Number)}
+	there := func(repo, n numbered) chat.Thread {
+		return chat.Thread{Channel: Name, Account: strconv.FormatInt(repo.ID, 10), Room: a.kind + ":" + strconv.Itoa(n.Number)}
+	}
+	c := d.Changes
+	switch {
+	case d.Action == "transferred" && c.NewRepo.ID > 0 && c.NewIssue.Number+c.NewDiscussion.Number > 0:
+		d.moved = &[2]chat.Thread{here, there(c.NewRepo, numbered{Number: max(c.NewIssue.Number, c.NewDiscussion.Number)})}
+	case d.Action == "opened" && c.OldRepo.ID > 0 && c.OldIssue.Number > 0:
+		d.moved = &[2]chat.Thread{there(c.OldRepo, c.OldIssue), here}
+	}
+	return d.moved != nil
 }
 
 // base fills what all events have: u said or did it, at the thing that is ref.
@@ -262,6 +292,9 @@ func (d *delivery) said(a aboutness, root int64, t *thing, text, topic string) c
 		e.Kind, e.Topic, text = chat.Mention, "mention", m
 	}
 	e.Text = plain(text)
+	if whom := addressed(e.Text); whom != "" && e.Kind == chat.Message {
+		e.Facts[chat.Addressed] = whom
+	}
 	return e
 }
 
@@ -380,6 +413,9 @@ func (d *delivery) onThing(a aboutness) ([]chat.Event, string) {
 	if d.self.User != 0 && d.Sender.ID == d.self.User {
 		return nil, "own message"
 	}
+	if d.transfer(a) {
+		return nil, "transferred"
+	}
 	switch d.Action {
 	case "opened", "created":
 		if d.own(a.thing, in) {
@@ -479,6 +515,6 @@ func (d *delivery) onCheck(spoiled bool) ([]chat.Event, string) {
 		t.Room = kindPull + ":" + strconv.Itoa(r.Pulls[0].Number)
 		e.Facts[kindPull] = strconv.Itoa(r.Pulls[0].Number)
 	}
-	e.Thread = t
+	e.Thread = d.first(t)
 	return []chat.Event{e}, ""
 }

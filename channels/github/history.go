@@ -18,7 +18,6 @@ import (
 
 const (
 	overlap     = 10 * time.Minute // how much earlier a sweep looks
-	kept        = 72 * time.Hour   // how long GitHub keeps deliveries
 	mostRetries = 5                // attempts at one delivery, all sweeps together
 	sweepPages  = 20               // of one list
 )
@@ -26,8 +25,8 @@ const (
 // Missed brings what did not arrive. GitHub delivers once and does not try
 // again, but keeps for three days what it tried: of an App's deliveries those
 // that never succeeded are asked for again, and come through the front door.
-// With a token, or after a longer gap, it reads what was said in the repositories
-// of the threads that are followed.
+// With a token it reads what was said in the repositories of the threads that are
+// followed.
 func (c *Channel) Missed(ctx context.Context, since time.Time, followed []chat.Thread, take channels.Take) error {
 	if c.identity().Slug == "" {
 		if err := c.Identify(ctx); err != nil && c.identity().Slug == "" {
@@ -37,11 +36,7 @@ func (c *Channel) Missed(ctx context.Context, since time.Time, followed []chat.T
 	if c.appID == 0 {
 		return c.reread(ctx, since, followed, take)
 	}
-	err := c.redeliver(ctx, since)
-	if c.now().Sub(since) > kept {
-		err = errors.Join(err, c.reread(ctx, since, followed, take))
-	}
-	return err
+	return c.redeliver(ctx, since)
 }
 
 // redeliver asks for the App's deliveries that have failed since then, once each.
@@ -99,8 +94,8 @@ func (c *Channel) redeliver(ctx context.Context, since time.Time) error {
 func (c *Channel) reread(ctx context.Context, since time.Time, followed []chat.Thread, take channels.Take) error {
 	var accounts []string
 	for _, t := range followed {
-		if !slices.Contains(accounts, t.Account) {
-			accounts = append(accounts, t.Account)
+		if at := c.last(t).Account; !slices.Contains(accounts, at) {
+			accounts = append(accounts, at)
 		}
 	}
 	var failed error
@@ -139,7 +134,7 @@ func (c *Channel) rereadOne(ctx context.Context, account string, since time.Time
 	slices.SortStableFunc(found, func(a, b finding) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
 	parents := map[string]*thing{}
 	for _, f := range found {
-		d := delivery{id: "reread/" + f.NodeID, self: c.identity(), app: c.appID, ours: c.ours}
+		d := delivery{id: "reread/" + f.NodeID, self: c.identity(), app: c.appID, ours: c.ours, first: c.first}
 		d.Action, d.Sender, d.Repository.FullName = "created", f.User, r.owner+"/"+r.name
 		d.Repository.ID, _ = strconv.ParseInt(account, 10, 64) // place has read it
 		switch f.list {

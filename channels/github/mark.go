@@ -12,7 +12,7 @@ import (
 const marksMost = 10_000 // remembered at once
 
 // Mark shows progress by a reaction at the event: eyes, then a rocket or a
-// confused face. It takes its turn among the writes of the installation.
+// confused face. It waits for its turn among the writes of the installation.
 func (c *Channel) Mark(ctx context.Context, t chat.Thread, ref string, p channels.Progress) error {
 	if ref == "" {
 		return nil
@@ -23,7 +23,7 @@ func (c *Channel) Mark(ctx context.Context, t chat.Thread, ref string, p channel
 	if known && shown == p {
 		return nil // it was asked to be renewed, and reactions stay
 	}
-	err := c.write(ctx, t, func(cl *github.Client, _ repo) error {
+	err := c.write(ctx, c.last(t), true, func(cl *github.Client, _ repo) error {
 		// A reaction that is not there cannot be taken back, which is as well.
 		return c.query(ctx, cl, reactionMutation(p), map[string]any{"id": ref}, nil, "lessEYES", "lessROCKET", "lessCONFUSED")
 	})

@@ -2,6 +2,7 @@ package github
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -137,6 +138,12 @@ func gap(out *bytes.Buffer, line string, i int) int {
 	}
 	return i
 }
+
+var firstName = regexp.MustCompile(`^@([A-Za-z0-9][A-Za-z0-9-]*)`)
+
+// addressed is whom a text addresses first, as "@name": GitHub does not tell who
+// that is. "" if nobody.
+func addressed(text string) string { return firstName.FindString(text) }
 
 // plain is a text as people wrote it, with lines as everywhere.
 func plain(s string) string {

@@ -66,7 +66,7 @@ func (c *Channel) Receive(route string, h http.Header, body []byte, _ time.Time)
 		}
 		body = []byte(form.Get("payload"))
 	}
-	d := delivery{id: id, event: event, digest: digest(body), self: c.identity(), app: c.appID, ours: c.ours}
+	d := delivery{id: id, event: event, digest: digest(body), self: c.identity(), app: c.appID, ours: c.ours, first: c.first}
 	// A wrong type spoils its field only: an event that is not used may use our
 	// names for other things.
 	err = json.Unmarshal(body, &d.payload)
@@ -77,7 +77,11 @@ func (c *Channel) Receive(route string, h http.Header, body []byte, _ time.Time)
 	if strings.TrimSpace(string(body)) == "null" {
 		return channels.Inbound{}, fmt.Errorf("body is no JSON object: %w", channels.ErrMalformed)
 	}
-	return d.inbound(wrong != nil)
+	in, err := d.inbound(wrong != nil)
+	if err == nil {
+		c.transferred(&d, &in)
+	}
+	return in, err
 }
 
 // verify accepts exactly one signature, over the raw bytes, made with any of the

@@ -73,13 +73,17 @@ func (l *lane) leave(now time.Time) {
 
 // write finds the repository of a thread and does one write there, when it is
 // the installation's turn.
-func (c *Channel) write(ctx context.Context, t chat.Thread, do func(*github.Client, repo) error) error {
+// Who is patient waits for that as long as ctx allows.
+func (c *Channel) write(ctx context.Context, t chat.Thread, patient bool, do func(*github.Client, repo) error) error {
 	r, cl, fresh, err := c.place(ctx, t.Account)
 	if err != nil {
 		return before(err)
 	}
 	l := &c.install(r.install).lane
-	if wait := l.enter(c.now()); wait > 0 {
+	for wait := l.enter(c.now()); wait > 0; wait = l.enter(c.now()) {
+		if patient && sleep(ctx, wait) {
+			continue
+		}
 		return &channels.SendError{Verdict: channels.Limited, RetryAfter: wait, Reason: "one write at a time"}
 	}
 	if err = func() error {
@@ -105,9 +109,22 @@ func (c *Channel) write(ctx context.Context, t chat.Thread, do func(*github.Clie
 	return &se
 }
 
+// sleep waits, or returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // Send makes one comment. Its ref is the comment's node id.
 func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error) {
-	at, ok := spotOf(p.Thread)
+	t := c.last(p.Thread)
+	at, ok := spotOf(t)
 	if !ok {
 		return "", &channels.SendError{Verdict: channels.Rejected, Reason: "no such thread"}
 	}
@@ -115,7 +132,7 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 		return "", &channels.SendError{Verdict: channels.Rejected, Reason: "github takes no files"}
 	}
 	body := p.Text + "\n\n" + c.marker(p)
-	err = c.write(ctx, p.Thread, func(cl *github.Client, r repo) (err error) {
+	err = c.write(ctx, t, false, func(cl *github.Client, r repo) (err error) {
 		ref, err = c.comment(ctx, cl, r, at, body)
 		return err
 	})
@@ -145,11 +162,12 @@ func (c *Channel) comment(ctx context.Context, cl *github.Client, r repo, at spo
 
 // Find looks through the comments since then for one of ours with the post's marker.
 func (c *Channel) Find(ctx context.Context, p chat.Post, since time.Time) (ref string, err error) {
-	at, ok := spotOf(p.Thread)
+	t := c.last(p.Thread)
+	at, ok := spotOf(t)
 	if !ok {
 		return "", nil // it cannot have been made
 	}
-	r, cl, _, err := c.place(ctx, p.Thread.Account)
+	r, cl, _, err := c.place(ctx, t.Account)
 	if err != nil {
 		return "", classify(err)
 	}

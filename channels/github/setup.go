@@ -50,10 +50,13 @@ type Channel struct {
 	graph   string   // address of GraphQL
 	http    *http.Client
 	every   time.Duration
+	sweep   time.Duration // between two looks for deliveries that failed
 	access  Access
 	now     func() time.Time
 	self    atomic.Pointer[identity]
 	memory  channels.Memory // nil without one
+	moves   atomic.Pointer[moves]
+	moving  sync.Mutex // held while moves are replaced
 
 	mu       sync.Mutex
 	repos    map[string]repo         // by id; guarded by mu
@@ -77,15 +80,18 @@ var (
 	_ channels.Historian  = (*Channel)(nil)
 	_ channels.Rememberer = (*Channel)(nil)
 	_ channels.Signer     = (*Channel)(nil)
+	_ channels.Socket     = (*Channel)(nil)
+	_ channels.Linker     = (*Channel)(nil)
 )
 
 // New checks the options and does no I/O. Its error names the setting that is
 // wrong and never shows a secret.
 func New(o Options) (*Channel, error) {
 	c := &Channel{
-		token: o.Token, http: o.Client, every: o.WriteEvery, access: o.Access, now: o.Clock,
+		token: o.Token, http: o.Client, every: o.WriteEvery, sweep: sweepEvery, access: o.Access, now: o.Clock,
 		repos: map[string]repo{}, installs: map[int64]*installation{}, marks: map[string]channels.Progress{},
 	}
+	c.moves.Store(&moves{})
 	if len(o.WebhookSecrets) == 0 {
 		return nil, fmt.Errorf("GITHUB_WEBHOOK_SECRET is empty: want the webhook's secret")
 	}
@@ -180,7 +186,7 @@ func newClient() *http.Client {
 const identityName = "identity"
 
 // Remember keeps who we are, so that mentions are understood after a start
-// without GitHub.
+// without GitHub, and where issues went.
 func (c *Channel) Remember(values, _ channels.Memory) { c.memory = values }
 
 // Identify asks GitHub who the App or the token is. Its error is a
@@ -188,6 +194,9 @@ func (c *Channel) Remember(values, _ channels.Memory) { c.memory = values }
 // no good, anything else is trouble on the way and worth another try. Then what
 // an earlier start was told is used.
 func (c *Channel) Identify(ctx context.Context) error {
+	if err := c.recall(ctx); err != nil {
+		return &channels.SendError{Verdict: channels.Unknown, Reason: "memory not read", Err: err}
+	}
 	id, err := c.ask(ctx)
 	if err == nil {
 		c.self.Store(&id)

@@ -45,6 +45,25 @@ func (h *Hub) installation(a asked) reply {
 	return reply{status: http.StatusOK, body: object{"id": r.Installation, "app_id": h.opt.AppID, "account": object{"id": 6}}}
 }
 
+func (h *Hub) namedInstallation(a asked) reply {
+	return reply{status: http.StatusOK, body: object{"id": a.repo.Installation, "app_id": h.opt.AppID, "account": object{"id": 6}}}
+}
+
+func (h *Hub) getComment(a asked) reply {
+	for _, t := range a.repo.things {
+		list := t.Comments
+		if strings.Contains(a.pattern, "/pulls/") {
+			list = t.Review
+		}
+		for _, c := range list {
+			if strconv.FormatInt(c.ID, 10) == a.args[0] && !c.Deleted && t.Kind != "discussion" {
+				return reply{status: http.StatusOK, body: c.wire(a.repo, t)}
+			}
+		}
+	}
+	return notFound
+}
+
 func (h *Hub) repository(a asked) reply {
 	r := h.repoByID(a.args[0])
 	if r == nil || !a.may(r) {

@@ -138,6 +138,26 @@ func (h *Hub) Do(action string, w Words, more map[string]any) Delivery {
 	return d
 }
 
+// Transfer lets somebody move an issue to another repository, where it has
+// another number, and delivers what the old repository tells and the new one.
+func (h *Hub) Transfer(w Words, repo int64, number int) (from, to Delivery) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r, t, u := h.place(w)
+	there := h.repos[repo]
+	delete(r.things, t.Kind+":"+strconv.Itoa(t.Number))
+	old, was := t.wire(r), t.Number
+	moved := *t
+	h.lastID++
+	moved.ID, moved.NodeID, moved.Number = h.lastID, fmt.Sprintf("I_%d", h.lastID), number
+	there.things[t.Kind+":"+strconv.Itoa(number)] = &moved
+	from = h.event("issues", r, u, "transferred", object{"issue": old, "changes": object{"new_issue": moved.wire(there), "new_repository": there.wire()}})
+	to = h.event("issues", there, u, "opened", object{
+		"issue": moved.wire(there), "changes": object{"old_issue": object{"id": t.ID, "number": was}, "old_repository": r.wire()},
+	})
+	return from, to
+}
+
 // Edit changes a comment, as user, and delivers it.
 func (h *Hub) Edit(node, text string, user int64) (Delivery, error) {
 	return h.change(node, user, "edited", func(c *Comment) object {

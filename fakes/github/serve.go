@@ -52,6 +52,7 @@ var routes = []route{
 	{"list deliveries", "GET /app/hook/deliveries", "app", (*Hub).listDeliveries},
 	{"redeliver", "POST /app/hook/deliveries/{}/attempts", "app", (*Hub).redeliver},
 	{"installation", "GET /repositories/{}/installation", "app", (*Hub).installation},
+	{"named installation", "GET /repos/{repo}/installation", "app", (*Hub).namedInstallation},
 	{"login", "GET /users/{}", "", (*Hub).userByLogin},
 	{"me", "GET /user", "token", (*Hub).me},
 	{"user", "GET /user/{}", "token", (*Hub).userByID},
@@ -62,6 +63,8 @@ var routes = []route{
 	{"all comments", "GET /repos/{repo}/issues/comments", "token", (*Hub).allComments},
 	{"all issues", "GET /repos/{repo}/issues", "token", (*Hub).allIssues},
 	{"issue", "GET /repos/{repo}/issues/{}", "token", (*Hub).getThing},
+	{"a comment", "GET /repos/{repo}/issues/comments/{}", "token", (*Hub).getComment},
+	{"a review comment", "GET /repos/{repo}/pulls/comments/{}", "token", (*Hub).getComment},
 	{"review comment", "POST /repos/{repo}/pulls/{}/comments", "token", (*Hub).addReview},
 	{"list review comments", "GET /repos/{repo}/pulls/{}/comments", "token", (*Hub).listReview},
 	{"all review comments", "GET /repos/{repo}/pulls/comments", "token", (*Hub).allReview},
@@ -80,7 +83,7 @@ func (rt route) match(method, path string) (args []string, ok bool) {
 	}
 	for i, w := range want {
 		switch {
-		case w == "{}" && got[i] != "" && got[i] != "comments":
+		case w == "{}" && got[i] != "" && got[i] != "comments" && got[i] != "installation":
 			args = append(args, got[i])
 		case w != got[i]:
 			return nil, false
