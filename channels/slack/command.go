@@ -57,7 +57,7 @@ func (c *Channel) asks(f map[string]string, at time.Time) (channels.Inbound, err
 			return channels.Inbound{}, fmt.Errorf("command without %s: %w", name, channels.ErrMalformed)
 		}
 	}
-	text := strings.ToValidUTF8(markdown(f["text"], c.identity().user), "\uFFFD")
+	text := strings.ToValidUTF8(markdown(f["text"], c.identity(f["team_id"]).user), "\uFFFD")
 	word := strings.ToLower(strings.TrimSpace(text))
 	private := direct(f["channel_id"], f["channel_name"])
 	switch {

@@ -75,7 +75,7 @@ type file struct {
 // inbound maps an event_callback to what it means for us; pure. Spoiled tells
 // that some field had a wrong type.
 func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
-	self := c.identity()
+	self := c.identity(e.account())
 	m := &e.Event
 	switch {
 	case e.EventID == "" || e.AppID == "" || m.Type == "":
@@ -240,6 +240,9 @@ func (e *envelope) deleted(ref string, self identity) (chat.Event, string) {
 // base fills what all events have: m is the message it is about, ref its id.
 func (e *envelope) base(m *message, ref, user string) chat.Event {
 	t := chat.Thread{Channel: Name, Account: e.account(), Room: e.Event.Channel, Root: m.ThreadTS}
+	if t.Root == ref { // the first message of a thread
+		t.Root = ""
+	}
 	if t.Root == "" && e.Event.ChannelType != "im" { // a direct message is one conversation, its threads are others
 		t.Root = ref
 	}

@@ -31,11 +31,15 @@ type fileInfo struct {
 
 // Fetch downloads a file. What the event said of it may be incomplete, so Slack
 // is asked first; that also finds files of shared channels.
-func (c *Channel) Fetch(ctx context.Context, _ string, f chat.File, most int64) (chat.Attachment, error) {
+func (c *Channel) Fetch(ctx context.Context, account string, f chat.File, most int64) (chat.Attachment, error) {
 	var answer struct {
 		File fileInfo `json:"file"`
 	}
-	if err := c.call(ctx, "files.info", url.Values{"file": {f.ID}}, &answer); err != nil {
+	w, err := c.at(ctx, account)
+	if err != nil {
+		return chat.Attachment{}, err
+	}
+	if err := c.call(ctx, w, "files.info", url.Values{"file": {f.ID}}, &answer); err != nil {
 		return chat.Attachment{}, classify(err)
 	}
 	i := answer.File
@@ -51,8 +55,7 @@ func (c *Channel) Fetch(ctx context.Context, _ string, f chat.File, most int64) 
 	case i.Size > most:
 		return out, unfetched("too large")
 	}
-	var err error
-	out.Data, err = c.download(ctx, i, most)
+	out.Data, err = c.download(ctx, w, i, most)
 	return out, err
 }
 
@@ -62,7 +65,7 @@ func unfetched(reason string) *channels.SendError {
 
 // download reads a file from Slack's hosts. The token goes to no other, also
 // not where a redirect leads.
-func (c *Channel) download(ctx context.Context, i fileInfo, most int64) ([]byte, error) {
+func (c *Channel) download(ctx context.Context, w *installation, i fileInfo, most int64) ([]byte, error) {
 	client := *c.http
 	client.Timeout = fileTime
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -76,7 +79,7 @@ func (c *Channel) download(ctx context.Context, i fileInfo, most int64) ([]byte,
 		if err != nil {
 			return nil, unfetched("no usable address")
 		}
-		req.Header.Set("Authorization", "Bearer "+c.token)
+		req.Header.Set("Authorization", "Bearer "+w.token)
 		resp, err := client.Do(req)
 		if err != nil {
 			return nil, classify(err)

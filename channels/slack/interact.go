@@ -132,7 +132,7 @@ func (c *Channel) interaction(body []byte, at time.Time) (channels.Inbound, erro
 	case "view_submission":
 		events = i.submitted()
 	case "message_action":
-		events = i.about(c.identity())
+		events = i.about(c.identity(i.account()))
 	case "shortcut":
 		events = i.global()
 	}
@@ -158,6 +158,9 @@ func (i *interaction) thread() chat.Thread {
 	t := chat.Thread{
 		Channel: Name, Account: i.account(), Room: cmp.Or(i.Container.ChannelID, i.Channel.ID),
 		Root: cmp.Or(i.Container.ThreadTS, i.Message.ThreadTS),
+	}
+	if t.Root == i.ref() { // the first message of a thread
+		t.Root = ""
 	}
 	if t.Root == "" && !direct(t.Room, i.Channel.Name) {
 		t.Root = i.ref()

@@ -62,7 +62,7 @@ func TestChannelIDChanged(t *testing.T) {
 	take(t, c, change("C0SECOND", "C0THIRD"))
 	take(t, c, change("C0SECOND", "C0THIRD")) // again
 	_, later := workspace(t, fake.Options{}, Access{})
-	later.apiURL, later.api = c.apiURL, c.api
+	later.apiURL, later.home = c.apiURL, c.home
 	later.Remember(kept, nil)
 	if err := later.Identify(t.Context()); err != nil {
 		t.Fatal(err)

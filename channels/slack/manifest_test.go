@@ -14,6 +14,7 @@ var scopes = map[string][]string{
 	"auth.test": nil, "users.info": {"users:read"}, "usergroups.users.list": {"usergroups:read"}, "conversations.info": {"channels:read"},
 	"conversations.history":   {"channels:history", "groups:history", "im:history", "mpim:history"},
 	"conversations.replies":   {"channels:history", "groups:history", "im:history", "mpim:history"},
+	"users.conversations":     {"channels:read", "groups:read", "im:read", "mpim:read"},
 	"conversations.open":      {"im:write"},
 	"chat.postMessage":        {"chat:write"},
 	"reactions.add":           {"reactions:write"},

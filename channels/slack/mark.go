@@ -62,12 +62,12 @@ func (m *marks) forget(key string) {
 // which is a thread in a direct message. Slack's refusal for want of a scope is
 // told once; then nothing is shown.
 func (c *Channel) Mark(ctx context.Context, t chat.Thread, ref string, p channels.Progress) error {
-	t, err := c.place(ctx, t)
+	t, w, err := c.place(ctx, t)
 	switch {
 	case err != nil:
 		return err
 	case strings.HasPrefix(t.Room, "D") && t.Root != "":
-		return c.status(ctx, t, p)
+		return c.status(ctx, w, t, p)
 	case !isMessage(ref) || c.marks.noReactions.Load():
 		return nil
 	}
@@ -78,19 +78,19 @@ func (c *Channel) Mark(ctx context.Context, t chat.Thread, ref string, p channel
 	}
 	item := slack.NewRefToMessage(t.Room, ref)
 	if name := reactions[p]; name != "" {
-		err = done(c.api.AddReactionContext(ctx, name, item), "already_reacted")
+		err = done(w.api.AddReactionContext(ctx, name, item), "already_reacted")
 	}
 	for _, other := range []channels.Progress{channels.Working, channels.Answered, channels.Failed} {
 		// What an earlier process has shown is not known; it was Working, if anything.
 		if err == nil && other != p && (other == before || other == channels.Working) {
-			err = done(c.api.RemoveReactionContext(ctx, reactions[other], item), "no_reaction")
+			err = done(w.api.RemoveReactionContext(ctx, reactions[other], item), "no_reaction")
 		}
 	}
 	return c.unmarked(err, key, &c.marks.noReactions)
 }
 
 // status shows in an assistant thread that the bot is at work.
-func (c *Channel) status(ctx context.Context, t chat.Thread, p channels.Progress) error {
+func (c *Channel) status(ctx context.Context, w *installation, t chat.Thread, p channels.Progress) error {
 	key := t.Room + "/" + t.Root + "/status"
 	if _, fresh := c.marks.fresh(key, p, c.now(), statusEvery); !fresh || c.marks.noStatus.Load() {
 		return nil
@@ -99,7 +99,7 @@ func (c *Channel) status(ctx context.Context, t chat.Thread, p channels.Progress
 	if p == channels.Working {
 		s.Status = statusText
 	}
-	return c.unmarked(c.api.SetAssistantThreadsStatusContext(ctx, s), key, &c.marks.noStatus)
+	return c.unmarked(w.api.SetAssistantThreadsStatusContext(ctx, s), key, &c.marks.noStatus)
 }
 
 // unmarked turns the failure of a mark into what is told of it: it is shown

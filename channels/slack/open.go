@@ -48,23 +48,27 @@ func isMessage(ref string) bool {
 }
 
 // place is a thread as the Web API knows it: the direct message with a person
-// for the person, and no root that is no message.
-func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, error) {
+// for the person, and no root that is no message; with the workspace that it is in.
+func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, *installation, error) {
+	w, err := c.at(ctx, t.Account)
+	if err != nil {
+		return t, nil, err
+	}
 	t.Root, t.Room = rootOf(t), c.moves.now(t.Room)
 	if !token(t.Room, "UW") {
-		return t, nil
+		return t, w, nil
 	}
 	c.mu.Lock()
 	room := c.direct[t.Room]
 	c.mu.Unlock()
 	if room == "" {
-		im, _, _, err := c.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{t.Room}})
+		im, _, _, err := w.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{t.Room}})
 		if err != nil {
 			se := classify(err)
 			if se.Verdict == channels.Unknown {
 				se.Verdict = channels.NotMade // of the post: that was not begun
 			}
-			return t, se
+			return t, nil, se
 		}
 		room = im.ID
 		c.mu.Lock()
@@ -75,7 +79,7 @@ func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, error)
 		c.mu.Unlock()
 	}
 	t.Room = room
-	return t, nil
+	return t, w, nil
 }
 
 // posted knows in which threads our latest posts stand: Slack does not say it of

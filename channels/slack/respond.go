@@ -68,7 +68,7 @@ func (c *Channel) Whisper(ctx context.Context, e chat.Event, text string) error 
 	if e.Author.ID == "" || e.Author.Bot {
 		return &channels.SendError{Verdict: channels.Rejected, Reason: "nobody to tell"}
 	}
-	t, err := c.place(ctx, e.Thread)
+	t, w, err := c.place(ctx, e.Thread)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *Channel) Whisper(ctx context.Context, e chat.Event, text string) error 
 	if t.Root != "" {
 		opts = append(opts, slack.MsgOptionTS(t.Root))
 	}
-	if _, err := c.api.PostEphemeralContext(ctx, t.Room, e.Author.ID, opts...); err != nil {
+	if _, err := w.api.PostEphemeralContext(ctx, t.Room, e.Author.ID, opts...); err != nil {
 		return classify(err)
 	}
 	return nil

@@ -34,7 +34,11 @@ func (c *Channel) Open(ctx context.Context, t chat.Thread) (bool, error) {
 	}
 	r.at = c.now()
 	id := c.moves.now(t.Room)
-	info, err := c.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
+	w, err := c.at(ctx, t.Account)
+	if err != nil {
+		return false, fmt.Errorf("kind of room %s: %w", t.Room, err)
+	}
+	info, err := w.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
 	if err != nil {
 		return false, fmt.Errorf("kind of room %s: %w", t.Room, classify(err))
 	}

@@ -30,7 +30,11 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 	if a.ID == "" {
 		return chat.Outsider, nil
 	}
-	u, err := c.api.GetUserInfoContext(ctx, a.ID)
+	w, err := c.at(ctx, account)
+	if err != nil {
+		return chat.Outsider, fmt.Errorf("role of %s: %w", a.ID, err)
+	}
+	u, err := w.api.GetUserInfoContext(ctx, a.ID)
 	if err != nil {
 		return chat.Outsider, fmt.Errorf("role of %s: %w", a.ID, classify(err))
 	}
@@ -55,7 +59,7 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 			if !full || id[0] != 'S' {
 				continue
 			}
-			in, err := c.group(ctx, id)
+			in, err := c.group(ctx, w, id)
 			var se *channels.SendError
 			switch {
 			case errors.As(err, &se) && se.Verdict == channels.Rejected:
@@ -76,7 +80,7 @@ func guest(u *slack.User) bool {
 }
 
 // group returns the members of a user group.
-func (c *Channel) group(ctx context.Context, id string) ([]string, error) {
+func (c *Channel) group(ctx context.Context, w *installation, id string) ([]string, error) {
 	c.mu.Lock()
 	g, ok := c.groups[id]
 	c.mu.Unlock()
@@ -84,7 +88,7 @@ func (c *Channel) group(ctx context.Context, id string) ([]string, error) {
 		return g.members, nil
 	}
 	g.at = c.now()
-	members, err := c.api.GetUserGroupMembersContext(ctx, id)
+	members, err := w.api.GetUserGroupMembersContext(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("members of user group %s: %w", id, classify(err))
 	}

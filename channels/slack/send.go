@@ -41,11 +41,12 @@ func (c *Channel) Limits() channels.Limits {
 // by Slack all the same, outside the thread: that is Rejected, together with the
 // ref of the stray message. Where the bot may not post, a handle is used.
 func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error) {
-	if p.Thread, err = c.place(ctx, p.Thread); err != nil {
+	var w *installation
+	if p.Thread, w, err = c.place(ctx, p.Thread); err != nil {
 		return "", err
 	}
 	if len(p.Files) > 0 {
-		return c.sendFiles(ctx, p)
+		return c.sendFiles(ctx, w, p)
 	}
 	opts := []slack.MsgOption{
 		slack.MsgOptionText(p.Text, false),
@@ -55,7 +56,7 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 	if p.Thread.Root != "" {
 		opts = append(opts, slack.MsgOptionTS(p.Thread.Root))
 	}
-	_, ref, m, err := c.api.PostMessageWithResponseContext(ctx, p.Thread.Room, opts...)
+	_, ref, m, err := w.api.PostMessageWithResponseContext(ctx, p.Thread.Room, opts...)
 	switch {
 	case err != nil && p.Handle.Secret != "" && absent(err):
 		return "", c.respond(ctx, p.Handle.Secret, response{Type: "in_channel", Text: p.Text})
@@ -75,16 +76,17 @@ func (c *Channel) Send(ctx context.Context, p chat.Post) (ref string, err error)
 // parses answers itself: one message of another app with a block that slack-go
 // does not know would hide all others.
 func (c *Channel) Find(ctx context.Context, p chat.Post, since time.Time) (ref string, err error) {
-	if p.Thread, err = c.place(ctx, p.Thread); err != nil {
+	var w *installation
+	if p.Thread, w, err = c.place(ctx, p.Thread); err != nil {
 		return "", err
 	}
 	if p.Thread.Root == "" {
-		return c.find(ctx, "conversations.history", p, since)
+		return c.find(ctx, w, "conversations.history", p, since)
 	}
-	ref, err = c.find(ctx, "conversations.replies", p, since)
+	ref, err = c.find(ctx, w, "conversations.replies", p, since)
 	var se *channels.SendError
 	if errors.As(err, &se) && se.Reason == "thread_not_found" { // then it would stand outside
-		return c.find(ctx, "conversations.history", p, since)
+		return c.find(ctx, w, "conversations.history", p, since)
 	}
 	return ref, err
 }
@@ -105,7 +107,7 @@ type page struct {
 	} `json:"response_metadata"`
 }
 
-func (c *Channel) find(ctx context.Context, method string, p chat.Post, since time.Time) (string, error) {
+func (c *Channel) find(ctx context.Context, w *installation, method string, p chat.Post, since time.Time) (string, error) {
 	args := url.Values{
 		"channel": {p.Thread.Room}, "include_all_metadata": {"1"}, "limit": {strconv.Itoa(pageLength)},
 		"oldest": {fmt.Sprintf("%d.000000", max(0, since.Add(-channels.Window-time.Minute).Unix()))},
@@ -113,10 +115,10 @@ func (c *Channel) find(ctx context.Context, method string, p chat.Post, since ti
 	if method == "conversations.replies" {
 		args.Set("ts", p.Thread.Root)
 	}
-	self := c.identity()
+	self := w.self()
 	for range maxPages {
 		var pg page
-		if err := c.call(ctx, method, args, &pg); err != nil {
+		if err := c.call(ctx, w, method, args, &pg); err != nil {
 			return "", classify(err)
 		}
 		for _, m := range pg.Messages {
@@ -143,13 +145,13 @@ func (c *Channel) find(ctx context.Context, method string, p chat.Post, since ti
 }
 
 // call makes one request and reads the answer into out. It fails like slack-go does.
-func (c *Channel) call(ctx context.Context, method string, args url.Values, out any) error {
+func (c *Channel) call(ctx context.Context, w *installation, method string, args url.Values, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.apiURL+method, strings.NewReader(args.Encode()))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Authorization", "Bearer "+w.token)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return err

@@ -4,13 +4,11 @@
 package slack
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -49,17 +47,15 @@ type Access struct {
 // A Channel is Slack behind one bot token. Its methods may be called at once.
 type Channel struct {
 	secrets  [][]byte
-	token    string
+	home     *installation // of the bot token
 	appToken string
 	apiURL   string // ends with a slash
 	http     *http.Client
-	api      *slack.Client
 	app      *slack.Client // with the app token
 	access   Access
 	now      func() time.Time
 	pulse    pulse
-	hooks    []string // hosts of response URLs
-	self     atomic.Pointer[identity]
+	hooks    []string        // hosts of response URLs
 	values   channels.Memory // nil until Remember
 	moves    moves
 	marks    marks
@@ -71,9 +67,6 @@ type Channel struct {
 	direct map[string]string // direct messages by person; guarded by mu
 }
 
-// An identity is who we are in the workspace of the token.
-type identity struct{ team, user, bot string }
-
 var (
 	_ channels.Webhook    = (*Channel)(nil)
 	_ channels.Socket     = (*Channel)(nil)
@@ -81,6 +74,7 @@ var (
 	_ channels.Finder     = (*Channel)(nil)
 	_ channels.Roster     = (*Channel)(nil)
 	_ channels.Opener     = (*Channel)(nil)
+	_ channels.Historian  = (*Channel)(nil)
 	_ channels.Marker     = (*Channel)(nil)
 	_ channels.Whisperer  = (*Channel)(nil)
 	_ channels.Rememberer = (*Channel)(nil)
@@ -121,42 +115,17 @@ func New(o Options) (*Channel, error) {
 	if now == nil {
 		now = time.Now
 	}
-	return &Channel{
-		secrets: secrets, token: o.BotToken, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
+	c := &Channel{
+		secrets: secrets, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
 		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, marks: marks{shown: map[string]shown{}}, posted: posted{roots: map[string]string{}}, pulse: usualPulse, hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
-		api: slack.New(o.BotToken, slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 		app: slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
-	}, nil
+	}
+	c.home = c.open(o.BotToken)
+	return c, nil
 }
 
 // Name is "slack".
 func (c *Channel) Name() string { return Name }
-
-// Identify asks Slack who the token belongs to, so that own messages are known
-// even where a delivery does not say so. Its error is a *channels.SendError;
-// Rejected means that the token (or the API URL) is no good, anything else is
-// trouble on the way and worth another try.
-func (c *Channel) Identify(ctx context.Context) error {
-	if err := c.recall(ctx); err != nil {
-		return err
-	}
-	r, err := c.api.AuthTestContext(ctx)
-	if err != nil {
-		return classify(err)
-	}
-	if r.UserID == "" || r.TeamID == "" {
-		return &channels.SendError{Verdict: channels.Unknown, Reason: "answer without identity"}
-	}
-	c.self.Store(&identity{team: r.TeamID, user: r.UserID, bot: r.BotID})
-	return nil
-}
-
-func (c *Channel) identity() identity {
-	if p := c.self.Load(); p != nil {
-		return *p
-	}
-	return identity{}
-}
 
 func newClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()

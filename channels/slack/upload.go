@@ -23,7 +23,7 @@ import (
 // message a moment later and does not say its id; the ref is the first file's.
 //
 // Such a message carries no metadata, so the names of its files carry the key.
-func (c *Channel) sendFiles(ctx context.Context, p chat.Post) (ref string, err error) {
+func (c *Channel) sendFiles(ctx context.Context, w *installation, p chat.Post) (ref string, err error) {
 	type named struct {
 		ID    string `json:"id"`
 		Title string `json:"title"`
@@ -36,7 +36,7 @@ func (c *Channel) sendFiles(ctx context.Context, p chat.Post) (ref string, err e
 		}
 	}
 	for _, f := range p.Files {
-		id, err := c.upload(ctx, marked(f.Name, p.Key), f.Data)
+		id, err := c.upload(ctx, w, marked(f.Name, p.Key), f.Data)
 		var se *channels.SendError
 		if errors.As(err, &se) && se.Verdict == channels.Unknown {
 			err = &channels.SendError{Verdict: channels.NotMade, Reason: se.Reason, Err: se} // nobody sees it
@@ -57,20 +57,20 @@ func (c *Channel) sendFiles(ctx context.Context, p chat.Post) (ref string, err e
 	if p.Thread.Root != "" {
 		args.Set("thread_ts", p.Thread.Root)
 	}
-	if err := c.call(ctx, "files.completeUploadExternal", args, &struct{}{}); err != nil {
+	if err := c.call(ctx, w, "files.completeUploadExternal", args, &struct{}{}); err != nil {
 		return "", classify(err)
 	}
 	return list[0].ID, nil
 }
 
 // upload brings the bytes of one file to Slack, where they are in no channel yet.
-func (c *Channel) upload(ctx context.Context, name string, data []byte) (id string, err error) {
+func (c *Channel) upload(ctx context.Context, w *installation, name string, data []byte) (id string, err error) {
 	var at struct {
 		URL string `json:"upload_url"`
 		ID  string `json:"file_id"`
 	}
 	args := url.Values{"filename": {name}, "length": {strconv.Itoa(len(data))}}
-	if err := c.call(ctx, "files.getUploadURLExternal", args, &at); err != nil {
+	if err := c.call(ctx, w, "files.getUploadURLExternal", args, &at); err != nil {
 		return "", classify(err)
 	}
 	u, err := c.pinned(at.URL)

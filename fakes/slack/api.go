@@ -3,9 +3,11 @@ package slack
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,6 +32,7 @@ var methods = map[string]func(*Workspace, map[string]string) answer{
 	"auth.test":                   (*Workspace).authTest,
 	"users.info":                  (*Workspace).usersInfo,
 	"usergroups.users.list":       (*Workspace).groupUsers,
+	"users.conversations":         (*Workspace).usersConversations,
 	"conversations.info":          (*Workspace).conversationsInfo,
 	"conversations.history":       (*Workspace).history,
 	"conversations.replies":       (*Workspace).replies,
@@ -124,6 +127,19 @@ func (w *Workspace) conversationsInfo(args map[string]string) answer {
 		"id": r.ID, "name": strings.ToLower(r.ID), "is_channel": r.Kind == "channel", "is_group": r.Kind == "group",
 		"is_im": r.Kind == "im", "is_mpim": r.Kind == "mpim", "is_private": r.Kind != "channel", "is_archived": r.Archived, "is_member": !r.Absent,
 	}}
+}
+
+// usersConversations lists the channels of the wanted kinds that the bot is in.
+func (w *Workspace) usersConversations(args map[string]string) answer {
+	kinds := map[string]string{"channel": "public_channel", "group": "private_channel", "im": "im", "mpim": "mpim"}
+	out := []answer{}
+	for _, id := range slices.Sorted(maps.Keys(w.channels)) {
+		r := w.channels[id]
+		if !r.Absent && slices.Contains(strings.Split(args["types"], ","), kinds[r.Kind]) {
+			out = append(out, answer{"id": r.ID, "is_im": r.Kind == "im", "is_mpim": r.Kind == "mpim"})
+		}
+	}
+	return answer{"ok": true, "channels": out, "response_metadata": answer{"next_cursor": ""}}
 }
 
 func (w *Workspace) postMessage(args map[string]string) answer {
@@ -293,11 +309,26 @@ func (w *Workspace) page(list []*Message, args map[string]string) answer {
 	return answer{"ok": true, "messages": out, "has_more": next != "", "response_metadata": answer{"next_cursor": next}}
 }
 
+// replyCount is how many messages hang on one.
+func (w *Workspace) replyCount(m *Message) (n int) {
+	for _, r := range w.channels {
+		for _, o := range r.messages {
+			if o != m && !o.Deleted && o.ThreadTS == m.TS {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // wire is a message as Slack sends it.
 func (w *Workspace) wire(m *Message, meta bool) answer {
 	a := answer{"type": "message", "user": m.User, "text": m.Text, "ts": m.TS, "team": w.opt.Team}
 	if m.ThreadTS != "" {
 		a["thread_ts"] = m.ThreadTS
+	}
+	if n := w.replyCount(m); n > 0 {
+		a["thread_ts"], a["reply_count"] = m.TS, n
 	}
 	if m.Deleted {
 		a["subtype"], a["user"], a["text"], a["hidden"] = "tombstone", "USLACKBOT", "This message was deleted.", true
