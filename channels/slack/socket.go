@@ -61,8 +61,10 @@ type news struct {
 	all      int           // connections of the app, of one that is up
 }
 
-// Listen holds connections in Socket Mode. A connection that ends is made again;
-// it fails when none is left and none can be made.
+// Listen holds connections in Socket Mode. One that ends is made again at once;
+// it fails when none is left and none can be made: that is a gap, in which
+// something may have been missed. What Slack cannot deliver for a moment it sends
+// again by itself.
 func (c *Channel) Listen(ctx context.Context, take channels.Take) error {
 	if c.appToken == "" {
 		return nil

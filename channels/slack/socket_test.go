@@ -268,17 +268,34 @@ func TestUsualPulse(t *testing.T) {
 	}
 }
 
-// Both connections are cut: they are made again at once, as many as before.
+// Connections that are cut, one or both, are made again at once. When none can
+// be made any more that is a gap, which Listen tells by its end.
 func TestSocketCut(t *testing.T) {
 	t.Parallel()
-	s := listen(t, fake.Options{}, func(c *Channel) { c.pulse.held = 0 })
-	for range 5 {
-		old := s.open(t, two)
-		for _, n := range old {
-			s.Close(n)
+	var down atomic.Bool
+	s := listen(t, fake.Options{Hook: func(c fake.Call) fake.Fault {
+		if down.Load() && c.Method == "apps.connections.open" {
+			return fake.Fault{Status: 503}
 		}
-		s.open(t, func(o []int) bool { return len(o) == 2 && !slices.Contains(o, old[0]) && !slices.Contains(o, old[1]) })
+		return fake.Fault{}
+	}}, func(c *Channel) { c.pulse.held = 0 })
+	for i := range 6 {
+		old := s.open(t, two)
+		s.Close(old[0])
+		if i%2 == 1 {
+			s.Close(old[1])
+		}
+		s.open(t, func(o []int) bool {
+			return len(o) == 2 && !slices.Contains(o, old[0]) && (i%2 == 0 || !slices.Contains(o, old[1]))
+		})
 		s.push(t, s.Mention(fake.Words{User: "U0PERSON", Text: "still there?"}))
+	}
+	down.Store(true)
+	for _, n := range s.open(t, two) {
+		s.Close(n)
+	}
+	if err := <-s.ended; err == nil || errors.Is(err, channels.ErrFatal) {
+		t.Errorf("ended with %v", err)
 	}
 	s.fine(t)
 }
