@@ -47,6 +47,8 @@ func (g *githubWorld) hook(c fakegithub.Call) fakegithub.Fault {
 //	do NAME ACTION [TEXT] [USER] [KIND] [NUMBER] [LABEL]: something done to an issue, pull request or discussion
 //	edit NAME TEXT, delete NAME: of a comment
 //	again NAME [STATUS], replay NAME, form NAME: a delivery once more, under another GUID, as a form
+//	clash NAME TEXT: another comment under the GUID of a delivery
+//	storm NAME N TEXT [USER] [KIND] [NUMBER]: a comment that is delivered N times at once, half of them under other GUIDs
 //	missed NAME TEXT: a comment whose delivery failed, as GitHub has noted
 //	redelivered: what the program has asked for again comes
 //	fault CALL stall|cut|lose|STATUS [RETRY-AFTER], await-call CALL
@@ -102,6 +104,16 @@ func cmdGitHub(ts *testscript.TestScript, neg bool, args []string) {
 		ok(g.Replay(g.sent[name]))
 	case "form":
 		ok(g.Form(g.sent[name]))
+	case "clash":
+		d := g.Say(fakegithub.Words{Text: rest[1]})
+		d.Header.Set("X-GitHub-Delivery", g.sent[name].GUID)
+		ok(d)
+	case "storm":
+		n, _ := strconv.Atoi(rest[1])
+		words := githubWords(rest[3:])
+		words.Text = rest[2]
+		g.sent[name] = g.Say(words)
+		g.storm(ts, w, name, n)
 	case "missed":
 		words := githubWords(rest[2:])
 		words.Text = rest[1]
@@ -166,6 +178,31 @@ func githubWords(args []string) (w fakegithub.Words) {
 	w.Kind = args[1]
 	w.Number, _ = strconv.Atoi(args[2])
 	return w
+}
+
+func (g *githubWorld) storm(ts *testscript.TestScript, w *world, name string, n int) {
+	var wg sync.WaitGroup
+	for i := range n {
+		d := g.sent[name]
+		if i%2 == 1 {
+			d = g.Replay(d)
+		}
+		wg.Go(func() {
+			req, err := d.Request(w.front + "/github/webhook")
+			if err == nil {
+				var res *http.Response
+				if res, err = http.DefaultClient.Do(req); err == nil {
+					_ = res.Body.Close()
+				}
+				if err == nil && res.StatusCode == http.StatusOK {
+					return
+				}
+			}
+			ts.Logf("delivery %d: %v", i, err)
+			panic("a delivery of the storm failed")
+		})
+	}
+	wg.Wait()
 }
 
 func (g *githubWorld) fault(call, kind, after string) {
