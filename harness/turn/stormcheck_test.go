@@ -65,6 +65,9 @@ func (s *storm) check() {
 	if _, err := record.Retries(view.Records); err != nil {
 		y.wrong("%v", err)
 	}
+	if f, n := s.w.present(), s.counted(); n < f.Cost-1e-6 {
+		y.wrong("%v dollars were counted, %v were spent", n, f.Cost)
+	}
 	s.checkpoints(view)
 	got, err := s.w.engine.Replay(context.Background(), view.Conversation, view.Records)
 	if err != nil || got.Drift != nil {
@@ -157,6 +160,23 @@ func (y *findings) once() {
 			y.wrong("%s was recorded, and happened again: %d times, then %d", key, n, y.runs.by[key])
 		}
 	}
+}
+
+// counted is what the store has counted of the cost, on all days. A model call
+// that a stop cut off counts, and may not stand in the log.
+func (s *storm) counted() (dollars float64) {
+	days, err := s.w.store.ListValues(context.Background(), costSpace, "", 1000)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, d := range days {
+		n, err := state.Counted(d.Data)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		dollars += float64(n) / perDollar
+	}
+	return dollars
 }
 
 // checkpoints restores the present at every record and goes on from there.
