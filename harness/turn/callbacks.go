@@ -166,12 +166,19 @@ func (r *run) wrote(turn string, n int, scope *harness.Scope, jobs ...*job) {
 			r.add(record.Data{Turn: turn, Step: n, Call: p.Call, Name: p.Name, Value: p.Value})
 		}
 	}
-	for _, s := range scope.Sent() {
+	// What goes out does so in the order of the calls, which ran side by side.
+	at := func(call string) int {
+		return slices.IndexFunc(jobs, func(j *job) bool { return j.part.CallID == call })
+	}
+	sent, posted := scope.Sent(), scope.Posted()
+	slices.SortStableFunc(sent, func(a, b harness.Message) int { return at(a.Call) - at(b.Call) })
+	slices.SortStableFunc(posted, func(a, b harness.Posted) int { return at(a.Call) - at(b.Call) })
+	for _, s := range sent {
 		if !open(s.Call) {
 			r.dispatched(turn, n, s)
 		}
 	}
-	for _, p := range scope.Posted() {
+	for _, p := range posted {
 		if !open(p.Call) {
 			r.posted(turn, n, p)
 		}
