@@ -116,10 +116,12 @@ func (s *Signs) show(ctx context.Context, l state.Lease, t *marking) {
 	if len(s.markers) == 0 {
 		return
 	}
+	if l.Attempt > 1 { // however soon the work ends
+		adopting, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTime)
+		s.adopt(adopting, l.Conversation.ID, t)
+		cancel()
+	}
 	for wait := markAfter; sleep(ctx, wait); wait = markEvery {
-		if l.Attempt > 1 && wait == markAfter {
-			s.adopt(ctx, l.Conversation.ID, t)
-		}
 		t.mu.Lock()
 		wanted := append([]mark(nil), t.wanted...)
 		t.mu.Unlock()

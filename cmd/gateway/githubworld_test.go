@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -52,10 +54,11 @@ func (g *githubWorld) hook(c fakegithub.Call) fakegithub.Fault {
 //	missed NAME TEXT: a comment whose delivery failed, as GitHub has noted
 //	redelivered: what the program has asked for again comes
 //	fault CALL stall|cut|lose|STATUS [RETRY-AFTER], await-call CALL
+//	reactions NAME REACTION ...: waits until these stand at what was said
 //	raw STATUS EVENT FILE [HOW]: a body through the front door, as the command raw does
 //	posts N [PATTERN ...]: as the command posts does
 func cmdGitHub(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 1, "github on|say|do|edit|delete|again|replay|form|missed|redelivered|fault|await-call|raw|posts ...")
+	need(ts, neg, args, 1, "github on|say|do|edit|delete|again|replay|form|missed|redelivered|fault|await-call|raw|posts|reactions ...")
 	w, ctx := in(ts)
 	if args[0] == "on" {
 		w.startGitHub(ts)
@@ -146,6 +149,14 @@ func cmdGitHub(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.quiet(ctx, ts)
 		g.checkPosts(ts, n, args[2:])
+	case "reactions":
+		for want := fmt.Sprint(args[2:]); fmt.Sprint(g.Reactions(g.sent[name].NodeID)) != want; {
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+				ts.Fatalf("reactions %v, want %v: %s", g.Reactions(g.sent[name].NodeID), want, w.log)
+			}
+		}
 	default:
 		ts.Fatalf("github %s: no such verb", args[0])
 	}
