@@ -66,6 +66,8 @@ type Channel struct {
 	live   chan struct{}        // closed when there is a session, nil while none is expected; guarded by mu
 	rooms  map[string]room      // channels and threads by id; guarded by mu
 	guilds map[string]string    // the bot's own role by guild; guarded by mu
+	in     []string             // guilds that the bot is in, as of inAt; guarded by mu
+	inAt   time.Time            // guarded by mu
 	asked  map[string]string    // what opens a thread, by message id, for its title; guarded by mu
 	denied map[string]time.Time // channels that let us open no thread, until when; guarded by mu
 	echoes map[string]string    // own messages that came back, by nonce; guarded by mu

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -83,34 +84,28 @@ func (c *Channel) happened(ctx context.Context, m *message) []chat.Event {
 
 // active adds the channels and threads in which something was written since.
 func (c *Channel) active(ctx context.Context, from string, rooms map[string]string) error {
-	var guilds []struct {
-		ID string `json:"id"`
-	}
-	if err := c.patient(ctx, http.MethodGet, "/users/@me/guilds", nil, &guilds); err != nil {
-		return classify(err)
+	guilds, err := c.joined(ctx)
+	if err != nil {
+		return err
 	}
 	var failed error
 	for _, g := range guilds {
-		if !snowflake(g.ID) {
-			continue
-		}
-		c.enter(g.ID, nil)
 		var infos []channelInfo
-		if err := c.patient(ctx, http.MethodGet, "/guilds/"+g.ID+"/channels", nil, &infos); err != nil {
+		if err := c.patient(ctx, http.MethodGet, "/guilds/"+url.PathEscape(g)+"/channels", nil, &infos); err != nil {
 			failed = errors.Join(failed, classify(err))
 			continue
 		}
-		c.learn(g.ID, infos...)
+		c.learn(g, infos...)
 		var live struct {
 			Threads []channelInfo `json:"threads"`
 		}
-		if err := c.patient(ctx, http.MethodGet, "/guilds/"+g.ID+"/threads/active", nil, &live); err != nil {
+		if err := c.patient(ctx, http.MethodGet, "/guilds/"+url.PathEscape(g)+"/threads/active", nil, &live); err != nil {
 			failed = errors.Join(failed, classify(err))
 		}
-		c.learn(g.ID, live.Threads...)
+		c.learn(g, live.Threads...)
 		for _, i := range append(infos, live.Threads...) {
 			if snowflake(i.Last) && later(i.Last, from) {
-				rooms[i.ID] = g.ID
+				rooms[i.ID] = g
 			}
 		}
 	}

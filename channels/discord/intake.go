@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/chat"
@@ -12,39 +13,32 @@ import (
 // event reads what the Gateway tells. It fails only if Discord has to be asked
 // and does not answer: all else is an event, or ignored.
 func (c *Channel) event(ctx context.Context, kind string, data []byte) (channels.Inbound, error) {
-	read := map[string]func(context.Context, []byte) (channels.Inbound, error){
-		"MESSAGE_CREATE":       c.onMessage,
-		"MESSAGE_UPDATE":       c.onChange,
-		"MESSAGE_DELETE":       c.onDelete,
-		"MESSAGE_DELETE_BULK":  c.onDelete,
-		"MESSAGE_REACTION_ADD": c.onReaction,
-		"GUILD_CREATE":         c.onGuild,
-		"GUILD_DELETE":         c.onGuildGone,
-		"GUILD_ROLE_CREATE":    c.onRole,
-		"GUILD_ROLE_UPDATE":    c.onRole,
-		"CHANNEL_CREATE":       c.onRoom,
-		"CHANNEL_UPDATE":       c.onRoom,
-		"THREAD_CREATE":        c.onRoom,
-		"THREAD_UPDATE":        c.onRoom,
-		"THREAD_LIST_SYNC":     c.onRooms,
-		"CHANNEL_DELETE":       c.onRoomGone,
-		"THREAD_DELETE":        c.onRoomGone,
-	}[kind]
-	if read == nil {
-		return ignored("", "unknown type"), nil
+	switch kind {
+	case "MESSAGE_CREATE":
+		return c.decode(ctx, data, (*message).said)
+	case "MESSAGE_UPDATE":
+		return c.decode(ctx, data, (*message).edited)
+	case "MESSAGE_DELETE", "MESSAGE_DELETE_BULK":
+		return c.onDelete(ctx, data)
+	case "MESSAGE_REACTION_ADD":
+		return c.onReaction(ctx, data)
+	case "GUILD_CREATE":
+		return c.onGuild(data), nil
+	case "GUILD_DELETE":
+		return c.onGuildGone(data), nil
+	case "GUILD_ROLE_CREATE", "GUILD_ROLE_UPDATE":
+		return c.onRole(data), nil
+	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
+		return c.onRoom(data), nil
+	case "THREAD_LIST_SYNC":
+		return c.onRooms(data), nil
+	case "CHANNEL_DELETE", "THREAD_DELETE":
+		return c.onRoomGone(data), nil
 	}
-	return read(ctx, data)
+	return ignored("", "unknown type"), nil
 }
 
 var malformed = ignored("", "malformed")
-
-func (c *Channel) onMessage(ctx context.Context, data []byte) (channels.Inbound, error) {
-	return c.decode(ctx, data, (*message).said)
-}
-
-func (c *Channel) onChange(ctx context.Context, data []byte) (channels.Inbound, error) {
-	return c.decode(ctx, data, (*message).edited)
-}
 
 // A reading makes an event of a message, or says why there is none.
 type reading func(m *message, p place, own identity, role string) (chat.Event, string)
@@ -75,7 +69,11 @@ func (c *Channel) read(ctx context.Context, m *message, as reading) (channels.In
 	if !ok {
 		return ignored(m.ID, "place not visible"), nil
 	}
-	ev, reason := as(m, p, own, c.role(m.Guild))
+	role, err := c.role(ctx, m.Guild, m.MentionRoles)
+	if err != nil {
+		return channels.Inbound{}, fmt.Errorf("own role: %w", err)
+	}
+	ev, reason := as(m, p, own, role)
 	if reason != "" {
 		return ignored(m.ID, reason), nil
 	}
@@ -172,7 +170,7 @@ type role struct {
 }
 
 // onGuild learns what there is in a guild that we are in.
-func (c *Channel) onGuild(_ context.Context, data []byte) (channels.Inbound, error) {
+func (c *Channel) onGuild(data []byte) channels.Inbound {
 	var g struct {
 		ID       string        `json:"id"`
 		Channels []channelInfo `json:"channels"`
@@ -180,28 +178,28 @@ func (c *Channel) onGuild(_ context.Context, data []byte) (channels.Inbound, err
 		Roles    []role        `json:"roles"`
 	}
 	if err := json.Unmarshal(data, &g); err != nil || !snowflake(g.ID) {
-		return malformed, nil
+		return malformed
 	}
 	c.learn(g.ID, g.Channels...)
 	c.learn(g.ID, g.Threads...)
 	c.enter(g.ID, g.Roles)
-	return channels.Inbound{}, nil
+	return channels.Inbound{}
 }
 
-func (c *Channel) onRole(_ context.Context, data []byte) (channels.Inbound, error) {
+func (c *Channel) onRole(data []byte) channels.Inbound {
 	var r struct {
 		Guild string `json:"guild_id"`
 		Role  role   `json:"role"`
 	}
 	if err := json.Unmarshal(data, &r); err != nil || !snowflake(r.Guild) {
-		return malformed, nil
+		return malformed
 	}
 	c.enter(r.Guild, []role{r.Role})
-	return channels.Inbound{}, nil
+	return channels.Inbound{}
 }
 
-// enter remembers a guild and the role in it that Discord made for the bot.
-func (c *Channel) enter(guild string, roles []role) {
+// enter remembers a guild and returns the role in it that Discord made for the bot.
+func (c *Channel) enter(guild string, roles []role) string {
 	own := c.identity()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,26 +210,44 @@ func (c *Channel) enter(guild string, roles []role) {
 		}
 	}
 	c.guilds[guild] = mine
+	return mine
 }
 
-func (c *Channel) role(guild string) string {
+// role is the bot's own role in a guild, if roles are mentioned there at all. A
+// session that was resumed by a new process tells of no guilds, so it may have
+// to be asked for.
+func (c *Channel) role(ctx context.Context, guild string, mentioned []string) (string, error) {
+	if guild == "" || len(mentioned) == 0 {
+		return "", nil
+	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.guilds[guild]
+	mine, known := c.guilds[guild]
+	c.mu.Unlock()
+	if known {
+		return mine, nil
+	}
+	var roles []role
+	err := c.call(ctx, http.MethodGet, "/guilds/"+guild+"/roles", nil, &roles)
+	switch s := status(err); {
+	case s == http.StatusForbidden || s == http.StatusNotFound: // then it is in none
+	case err != nil:
+		return "", classify(err)
+	}
+	return c.enter(guild, roles), nil
 }
 
 // onGuildGone forgets a guild that we were removed from. One that is not
 // available is only out of order, and all stays.
-func (c *Channel) onGuildGone(_ context.Context, data []byte) (channels.Inbound, error) {
+func (c *Channel) onGuildGone(data []byte) channels.Inbound {
 	var g struct {
 		ID          string `json:"id"`
 		Unavailable bool   `json:"unavailable"`
 	}
 	if err := json.Unmarshal(data, &g); err != nil || g.ID == "" {
-		return malformed, nil
+		return malformed
 	}
 	if g.Unavailable {
-		return ignored("", "guild out of order"), nil
+		return ignored("", "guild out of order")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,36 +257,36 @@ func (c *Channel) onGuildGone(_ context.Context, data []byte) (channels.Inbound,
 			delete(c.rooms, id)
 		}
 	}
-	return ignored("", "removed from a guild"), nil
+	return ignored("", "removed from a guild")
 }
 
-func (c *Channel) onRoom(_ context.Context, data []byte) (channels.Inbound, error) {
+func (c *Channel) onRoom(data []byte) channels.Inbound {
 	var i channelInfo
 	if err := json.Unmarshal(data, &i); err != nil || i.ID == "" {
-		return malformed, nil
+		return malformed
 	}
 	c.forget(i.ID) // it may let us open threads now
 	c.learn(i.Guild, i)
-	return channels.Inbound{}, nil
+	return channels.Inbound{}
 }
 
-func (c *Channel) onRooms(_ context.Context, data []byte) (channels.Inbound, error) {
+func (c *Channel) onRooms(data []byte) channels.Inbound {
 	var s struct {
 		Guild   string        `json:"guild_id"`
 		Threads []channelInfo `json:"threads"`
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
-		return malformed, nil
+		return malformed
 	}
 	c.learn(s.Guild, s.Threads...)
-	return channels.Inbound{}, nil
+	return channels.Inbound{}
 }
 
-func (c *Channel) onRoomGone(_ context.Context, data []byte) (channels.Inbound, error) {
+func (c *Channel) onRoomGone(data []byte) channels.Inbound {
 	var i channelInfo
 	if err := json.Unmarshal(data, &i); err != nil || i.ID == "" {
-		return malformed, nil
+		return malformed
 	}
 	c.forget(i.ID)
-	return ignored("", "place is gone"), nil
+	return ignored("", "place is gone")
 }

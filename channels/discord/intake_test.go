@@ -99,6 +99,32 @@ func TestMentions(t *testing.T) {
 	}
 }
 
+// A process that resumes a session is told of no guilds, threads and roles, and
+// finds out what it needs.
+func TestNothingKnown(t *testing.T) {
+	t.Parallel()
+	w := connected(t, fake.Options{Channels: []fake.Channel{{ID: fake.General}, {ID: "201", Kind: fake.Public, Parent: fake.General}}})
+	w.heard(w.Say(fake.Words{Text: "x"}))
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.c = w.channel(w.c.apiURL, func(o *Options) { o.Access.Members = []string{"all"} })
+	w.listen()
+	byRole := w.heard(w.Say(fake.Words{Text: "<@&" + fake.BotRole + "> hi", More: map[string]any{"mention_roles": []string{fake.BotRole}}}))
+	if byRole.Kind != chat.Mention || byRole.Text != "hi" {
+		t.Errorf("event %+v", byRole)
+	}
+	if e := w.heard(w.Say(fake.Words{Channel: "201", Text: "x"})); e.Thread.Room != fake.General {
+		t.Errorf("event %+v", e)
+	}
+	if r, err := w.c.Role(w.ctx, direct, byRole.Author); r != chat.Member || err != nil {
+		t.Errorf("role %v, error %v", r, err)
+	}
+	if _, begun, _ := w.Links(); begun != 1 {
+		t.Errorf("%d sessions", begun)
+	}
+}
+
 // TestIgnored has what leads to nothing, and why.
 func TestIgnored(t *testing.T) {
 	t.Parallel()
@@ -249,12 +275,12 @@ func testGuilds(t *testing.T) {
 	w.heard(w.Say(fake.Words{Text: "x"}))
 	w.Tell("GUILD_DELETE", map[string]any{"id": guild, "unavailable": true})
 	w.passed("guild out of order")
-	if _, ok := w.c.known("201"); !ok || w.c.role(guild) != fake.BotRole {
+	if _, ok := w.c.known("201"); !ok || w.c.enter(guild, nil) != fake.BotRole {
 		t.Error("an outage cost what was known")
 	}
 	w.Tell("GUILD_DELETE", map[string]any{"id": guild})
 	w.passed("removed from a guild")
-	if _, ok := w.c.known("201"); ok || w.c.role(guild) != "" {
+	if _, ok := w.c.known("201"); ok || w.c.enter(guild, nil) != "" {
 		t.Error("the guild is still known")
 	}
 	w.Tell("THREAD_LIST_SYNC", map[string]any{"guild_id": guild, "threads": []any{map[string]any{"id": "201", "type": 11, "parent_id": fake.General}}})

@@ -56,7 +56,6 @@ func TestRoles(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, o, func(o *Options) { o.Access = tc.access })
-			w.c.enter(guild, nil)
 			got, err := w.c.Role(w.ctx, tc.account, tc.author)
 			if err != nil || got != tc.want {
 				t.Errorf("%v, error %v; want %v", got, err, tc.want)
@@ -69,7 +68,6 @@ func TestRoleFailsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{Hook: faults(map[string][]fake.Fault{"GET /guilds/{}/members/{}": {{Status: 500}, {Status: 500}}})},
 		func(o *Options) { o.Access.Members = []string{"all"} })
-	w.c.enter(guild, nil)
 	for _, account := range []string{guild, direct} {
 		if r, err := w.c.Role(w.ctx, account, chat.Author{ID: anna}); r != chat.Outsider || err == nil {
 			t.Errorf("%s: %v, error %v", account, r, err)

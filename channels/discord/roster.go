@@ -3,10 +3,10 @@ package discord
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/heddlehq/heddle/chat"
 )
@@ -28,13 +28,11 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 		return c.roleIn(ctx, account, a.ID)
 	}
 	best := c.access.role(a.ID, "", nil)
-	c.mu.Lock()
-	guilds := slices.Sorted(maps.Keys(c.guilds))
-	c.mu.Unlock()
-	if len(guilds) > guildsMost {
-		guilds = guilds[:guildsMost]
+	guilds, err := c.joined(ctx)
+	if err != nil {
+		return chat.Outsider, fmt.Errorf("guilds: %w", err)
 	}
-	for _, g := range guilds {
+	for _, g := range guilds[:min(len(guilds), guildsMost)] {
 		if best == chat.Admin {
 			break
 		}
@@ -45,6 +43,34 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 		best = max(best, r)
 	}
 	return best, nil
+}
+
+// joinedFor is how long it is believed in which guilds the bot is.
+const joinedFor = time.Minute
+
+// joined are the guilds that the bot is in.
+func (c *Channel) joined(ctx context.Context) ([]string, error) {
+	c.mu.Lock()
+	in, at := c.in, c.inAt
+	c.mu.Unlock()
+	if c.now().Sub(at) < joinedFor {
+		return in, nil
+	}
+	at = c.now()
+	var infos []struct {
+		ID string `json:"id"`
+	}
+	if err := c.call(ctx, http.MethodGet, "/users/@me/guilds", nil, &infos); err != nil {
+		return nil, classify(err)
+	}
+	in = nil
+	for _, i := range infos {
+		in = append(in, i.ID)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.in, c.inAt = in, at
+	return in, nil
 }
 
 // roleIn is the role of a person in a guild, an outsider's if they are not in it.

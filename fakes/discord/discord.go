@@ -317,6 +317,9 @@ func (s *Server) stamp() string {
 }
 
 func (s *Server) find(channel, id string) *Message {
+	if id == "" {
+		return nil
+	}
 	for _, m := range s.messages[channel] {
 		if m.ID == id && !m.Deleted {
 			return m

@@ -208,7 +208,7 @@ func (s *Server) frame(l *link, op int, data []byte) int {
 		"id": s.opt.Guild, "name": "Fake", "unavailable": false,
 		"channels": s.list(func(c *Channel) bool { return c.Kind != Direct && c.Kind != Public && c.Kind != Private }),
 		"threads":  s.list(func(c *Channel) bool { return c.Kind == Public || c.Kind == Private }),
-		"roles":    []answer{{"id": s.opt.Guild, "name": "@everyone"}, {"id": BotRole, "name": "heddle", "tags": answer{"bot_id": s.opt.Bot}}},
+		"roles":    s.wireRoles(),
 	})
 	return 0
 }

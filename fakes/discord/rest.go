@@ -234,6 +234,8 @@ func (s *Server) answer(r *request) outcome {
 		}})
 	case r.is("GET", "guilds", "", "members", ""):
 		return s.member(p[1], p[3])
+	case r.is("GET", "guilds", "", "roles"):
+		return ok(s.wireRoles())
 	case r.is("GET", "guilds", "", "channels"):
 		return ok(s.list(func(c *Channel) bool { return c.Kind != Direct && c.Kind != Public && c.Kind != Private && !c.Absent }))
 	case r.is("GET", "guilds", "", "threads", "active"):

@@ -21,6 +21,10 @@ func (s *Server) wireMember(u User) answer {
 	return answer{"user": s.wireUser(u.ID), "roles": roles, "nick": nil, "pending": u.Pending, "joined_at": "2020-01-01T00:00:00Z", "flags": 0}
 }
 
+func (s *Server) wireRoles() []answer {
+	return []answer{{"id": s.opt.Guild, "name": "@everyone"}, {"id": BotRole, "name": "heddle", "tags": answer{"bot_id": s.opt.Bot}}}
+}
+
 func (s *Server) wireChannel(c *Channel) answer {
 	a := answer{"id": c.ID, "type": c.Kind, "name": "room", "last_message_id": nil}
 	if c.Kind != Direct {
