@@ -185,6 +185,17 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+func TestAddressed(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"<@2> look": "2", " <@!2>, look": "2", "<@1> <@2>": "1", "look <@2>": "", "<@&7> look": "", "<#5> look": "", "": "",
+	} {
+		if got := addressed(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
 func FuzzMarkdown(f *testing.F) {
 	for _, s := range []string{"<@1> <a|b>", "<", "<>", "<@>", "<t:>", "<a:b:c>", "<@1", "</x:1><#>"} {
 		f.Add(s)

@@ -44,6 +44,15 @@ func markdown(s, bot, role string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// addressed is the person whom Discord's text names first of all, "" for none.
+func addressed(s string) string {
+	at := tokens.FindStringSubmatchIndex(s)
+	if at == nil || strings.TrimSpace(s[:at[0]]) != "" || s[at[2]:at[3]] != "@" && s[at[2]:at[3]] != "@!" {
+		return ""
+	}
+	return s[at[4]:at[5]]
+}
+
 // without closes the gap that a mention leaves between what is written and rest,
 // and returns the rest.
 func without(b *strings.Builder, rest string) string {

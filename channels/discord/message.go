@@ -93,6 +93,9 @@ func (m *message) said(p place, own identity, role string) (ev chat.Event, reaso
 	ev.ID, ev.Kind = m.ID, chat.Message
 	ev.Same = act(p.account, p.channel(), m.ID)
 	ev.Text = m.text(own, role)
+	if id := addressed(m.Content); id != "" && id != own.user {
+		ev.Facts[chat.Addressed] = id
+	}
 	ev.At = born(m.ID)
 	if m.mentions(own, role) {
 		ev.Kind = chat.Mention

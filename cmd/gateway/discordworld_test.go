@@ -44,11 +44,13 @@ func (d *discordWorld) hook(c fakediscord.Call) fakediscord.Fault {
 //	mention NAME TEXT [PLACE]: somebody mentions the bot; PLACE is general, dm, or the thread of an earlier NAME
 //	say NAME TEXT PLACE: somebody says something
 //	edit NAME TEXT, react NAME MARK: somebody changes a message of general; a message has the bot's mark
+//	stranger NAME TEXT: somebody who is nobody here mentions the bot
 //	ask NAME TEXT [PLACE]: somebody calls /agent ask; over HTTP the answer must be one that Discord takes
 //	again NAME: the same interaction once more
 //	raw STATUS FILE [HOW]: a body through the front door, as the command raw does
 //	posts N [PATTERN]: waits until all is done; there are N posts, none is double, and the last one matches
 //	at NAME: the last post stands in the thread of NAME
+//	in ACCOUNT: the last post is in a guild, or @me
 //	via WAY: the last post was made in that way
 //	fault METHOD KIND [CODE]: what the next call of a method gets: hang, stall, cut, lose, or a status
 //	await METHOD N: waits until a method was called N times
@@ -72,6 +74,8 @@ func cmdDiscord(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(d.WaitReady(ctx))
 	case "mention":
 		d.ids[rest[0]] = d.Mention(fakediscord.Words{Text: rest[1], Channel: d.place(rest[2])})
+	case "stranger":
+		d.ids[rest[0]] = d.Mention(fakediscord.Words{Text: rest[1], User: "300000000000000002"})
 	case "say":
 		d.ids[rest[0]] = d.Say(fakediscord.Words{Text: rest[1], Channel: d.place(rest[2])})
 	case "edit":
@@ -92,10 +96,10 @@ func cmdDiscord(ts *testscript.TestScript, neg bool, args []string) {
 		w.interaction(ts, d.signed([]byte(ts.ReadFile(rest[1])), rest[2]), want)
 	case "posts":
 		w.discordPosts(ts, rest[0], args[2:])
-	case "at", "via":
+	case "at", "via", "in":
 		posts := d.Posts()
 		p := posts[len(posts)-1]
-		if got := map[string]string{"at": p.Thread.Root, "via": p.Via}[args[0]]; got != d.place(rest[0]) {
+		if got := map[string]string{"at": p.Thread.Root, "via": p.Via, "in": p.Thread.Account}[args[0]]; got != d.place(rest[0]) {
 			ts.Fatalf("the last post has %q: %+v", got, p)
 		}
 	case "fault":
@@ -118,7 +122,9 @@ func cmdDiscord(ts *testscript.TestScript, neg bool, args []string) {
 
 func (w *world) startDiscord(ts *testscript.TestScript, overHTTP bool) {
 	d := &discordWorld{http: overHTTP, ids: map[string]string{}, asked: map[string]fakediscord.Delivery{}, faults: map[string][]fakediscord.Fault{}}
-	d.Server = fakediscord.New(fakediscord.Options{Token: "canary-discord-token", Hook: d.hook})
+	d.Server = fakediscord.New(fakediscord.Options{Token: "canary-discord-token", Hook: d.hook, Users: []fakediscord.User{
+		{ID: "300000000000000001", Name: "anna", Roles: []string{"500000000000000001"}}, {ID: "300000000000000002", Name: "ben"},
+	}})
 	w.discord = d
 	api := httptest.NewServer(d)
 	ts.Defer(func() {
