@@ -56,16 +56,9 @@ func (c askCmd) Run(ctx context.Context, e env, s *config.Settings) error {
 	if err != nil {
 		return err
 	}
-	tokens := adminTokens(s)
-	if err := s.Err(); err != nil {
+	api, err := apiOf(s, c.URL)
+	if err != nil {
 		return err
-	}
-	if len(tokens) == 0 {
-		return config.Problems{{Setting: varToken.Name, Found: "nothing", Want: "the token of the running gateway"}}
-	}
-	api := &client.Client{URL: c.URL, Token: tokens[0]}
-	if api.URL == "" {
-		api.URL = adminURL(s.Get(varAdmin))
 	}
 	ref := client.Ref{Agent: agent, ID: c.ID}
 	if ref.ID == "" {

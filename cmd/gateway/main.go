@@ -58,6 +58,7 @@ type cli struct {
 	Check         checkCmd         `cmd:"" help:"Explain the settings in force and say what is wrong with them."`
 	Demo          demoCmd          `cmd:"" help:"Show it all with a make-believe Slack; needs no key and no server."`
 	Ask           askCmd           `cmd:"" help:"Say something to an agent of the running gateway and print the answer."`
+	Send          sendCmd          `cmd:"" help:"Say something in a conversation of a channel; it is answered there."`
 	Why           whyCmd           `cmd:"" help:"Explain what became of a message: received, admitted, allowed, turn, posts."`
 	Replay        redeliverCmd     `cmd:"" help:"Deliver recorded deliveries to the running gateway, signed with the configured secret."`
 	Conversations conversationsCmd `cmd:"" help:"Look at conversations in the store, also beside a running gateway."`
