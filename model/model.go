@@ -123,6 +123,9 @@ type Part struct {
 	Media string `json:"media,omitempty"` // "image/png"
 	Data  []byte `json:"data,omitempty"`
 	Ref   string `json:"ref,omitempty"`
+	// Of names what a text or an image is taken from, for who made the part; no
+	// provider is sent it.
+	Of string `json:"of,omitempty"`
 }
 
 // A Delta is a piece of an answer as it arrives.

@@ -30,6 +30,15 @@ func cmdSaid(ts *testscript.TestScript, neg bool, args []string) {
 	w.deliver(ts, w.heard[args[0]], http.StatusOK)
 }
 
+// take-back NAME: somebody deletes a message.
+func cmdTakeBack(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "take-back NAME")
+	w, _ := in(ts)
+	d, err := w.slack.Delete("C0GENERAL", w.heard[args[0]].TS)
+	ts.Check(err)
+	w.deliver(ts, d, http.StatusOK)
+}
+
 // stands N M|ROOM: the N-th post stands in the thread of the M-th, or begins one in a room.
 func cmdStands(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 2, "stands N M|ROOM")

@@ -74,6 +74,7 @@ func (Posted) kind() string  { return "posted" }
 // model has answered since.
 type Declared struct {
 	Event  string      `json:"event"`
+	Ref    string      `json:"ref,omitempty"`
 	Thread chat.Thread `json:"thread"`
 	Author chat.Author `json:"author"`
 	Role   chat.Role   `json:"role"`
@@ -105,7 +106,7 @@ func (f *Fold) declare(b Heard) {
 	if len(e.Files) == 0 || e.Kind == chat.Edited || e.Kind == chat.Deleted {
 		return
 	}
-	f.Declared = append(f.Declared, Declared{Event: e.ID, Thread: e.Thread, Author: e.Author, Role: b.Role, Files: e.Files})
+	f.Declared = append(f.Declared, Declared{Event: e.ID, Ref: e.Ref, Thread: e.Thread, Author: e.Author, Role: b.Role, Files: e.Files})
 }
 
 // filed applies what is noted of files.
@@ -119,15 +120,21 @@ func (f *Fold) filed(b Body) {
 }
 
 func (f *Fold) fetched(b Fetched) {
-	f.Declared = slices.DeleteFunc(f.Declared, func(d Declared) bool { return d.Event == b.Event })
+	of := ""
+	f.Declared = slices.DeleteFunc(f.Declared, func(d Declared) bool {
+		if d.Event == b.Event {
+			of = Mark(d.Thread, d.Ref)
+		}
+		return d.Event == b.Event
+	})
 	if len(f.Declared) == 0 {
 		f.Declared = nil
 	}
 	m := model.Message{Role: model.User}
 	for _, g := range b.Files {
-		m.Parts = append(m.Parts, model.Part{Kind: model.Text, Text: quoteFile(b, g)})
+		m.Parts = append(m.Parts, model.Part{Kind: model.Text, Text: quoteFile(b, g), Of: of})
 		if g.Image {
-			m.Parts = append(m.Parts, model.Part{Kind: model.Image, Media: g.Media, Ref: g.Blob})
+			m.Parts = append(m.Parts, model.Part{Kind: model.Image, Media: g.Media, Ref: g.Blob, Of: of})
 		}
 		if k := (Kept{Path: g.Path, Blob: g.Blob}); g.Blob != "" && !slices.Contains(f.Files, k) {
 			f.Files = append(f.Files, k)

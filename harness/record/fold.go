@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
@@ -21,6 +22,7 @@ type Fold struct {
 	Versions map[string]int             `json:"versions,omitempty"` // of the forms in State, without those of version 1
 	Initial  json.RawMessage            `json:"initial,omitempty"`  // data of the first event
 	Voices   []Voice                    `json:"voices,omitempty"`   // whose text the model can see
+	Newest   map[string]time.Time       `json:"newest,omitempty"`   // by thread: when what was said last was said, as its provider says
 	Home     chat.Thread                `json:"home,omitzero"`      // channel and account of the first event: where voices without a thread spoke
 	View     harness.View               `json:"view"`               // what the model was last told it has
 	Digest   string                     `json:"digest,omitempty"`   // of View, "" before the first step
@@ -66,8 +68,9 @@ type Voice = harness.Voice
 // A Turn is the part of the log that is not settled.
 type Turn struct {
 	ID    string       `json:"id"`
-	Event chat.Event   `json:"event"` // the newest taken
-	Step  int          `json:"step"`  // the last one recorded, 0 before the first
+	Event chat.Event   `json:"event"`          // the newest taken
+	Refs  []string     `json:"refs,omitempty"` // see Mark: what was heard
+	Step  int          `json:"step"`           // the last one recorded, 0 before the first
 	Calls []model.Part `json:"calls,omitempty"`
 	Began bool         `json:"began,omitempty"` // the start callbacks have run
 	Sent  int          `json:"sent,omitempty"`  // how often callbacks sent the model back to work
@@ -313,18 +316,27 @@ func (f *Fold) hearNow(b Heard) {
 	if b.Event.Author.ID != "" && !b.Event.Author.Bot {
 		f.BotTurns = 0
 	}
+	of := Mark(b.Event.Thread, b.Event.Ref)
+	if b.Event.Kind == chat.Deleted {
+		f.redact(of)
+		f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
+		return // nothing was said
+	}
+	if t := b.Event.At; t.After(f.Newest[b.Event.Thread.Key()]) {
+		f.Newest = put(f.Newest, b.Event.Thread.Key(), t, true)
+	}
 	if f.Turn != nil && b.Turn != "" {
+		if of != "" && !slices.Contains(f.Turn.Refs, of) {
+			f.Turn.Refs = append(f.Turn.Refs, of)
+		}
 		f.Turn.Event, f.Turn.Result = b.Event, nil // what was said since changes it
 		f.Turn.Hops = max(f.Turn.Hops, Hops(b.Event))
 		if b.Event.Want != nil {
 			f.Turn.Want = b.Event.Want
 		}
 	}
-	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b)})
+	f.say(model.User, model.Part{Kind: model.Text, Text: Quote(b), Of: of})
 	f.declare(b)
-	if b.Event.Kind == chat.Deleted {
-		return // nothing was said
-	}
 	v := Voice{Author: b.Event.Author, Role: b.Role}
 	if at := (chat.Thread{Channel: b.Event.Thread.Channel, Account: b.Event.Thread.Account}); f.Home == (chat.Thread{}) {
 		f.Home = at
@@ -447,7 +459,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 18
+const checkpointVersion = 19
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

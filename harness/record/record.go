@@ -23,6 +23,9 @@ type Heard struct {
 	Turn  string     `json:"turn,omitempty"`
 	Event chat.Event `json:"event"`
 	Role  chat.Role  `json:"role"` // of its author when it was taken
+	// Late is how long after it was said it came, if that is long, or else by how
+	// much something later came before it.
+	Late time.Duration `json:"late_ns,omitempty"`
 }
 
 // Passed is an event that was taken and is not answered; its text is not kept.
@@ -279,8 +282,9 @@ const (
 
 // Why a turn was aborted.
 const (
-	Stopped  = "stopped"
-	Replaced = "replaced"
+	Stopped   = "stopped"
+	Replaced  = "replaced"
+	Withdrawn = "withdrawn"
 )
 
 // Which limit has ended a turn.
@@ -301,8 +305,9 @@ const (
 
 // aborted is what the model is told.
 var aborted = map[string]string{
-	Stopped:  "The people here stopped you before you were done. Do not go on with it unless you are asked to.",
-	Replaced: "You were stopped before you were done, because the next message takes the place of what you were asked.",
+	Stopped:   "The people here stopped you before you were done. Do not go on with it unless you are asked to.",
+	Withdrawn: "You were stopped, because the message that you were to answer was taken back. Do not go on with it.",
+	Replaced:  "You were stopped before you were done, because the next message takes the place of what you were asked.",
 }
 
 func (Heard) kind() string      { return "heard" }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -179,6 +180,9 @@ func Quote(h Heard) string {
 	case chat.Notice, chat.Command, chat.Action, chat.Reacted:
 		attr(&b, "kind", e.Topic)
 	case chat.Mention, chat.Message, chat.Control:
+	}
+	if h.Late > 0 {
+		attr(&b, "late", h.Late.Round(time.Second).String())
 	}
 	b.WriteString(">\n" + Defuse(e.Text) + "\n")
 	for _, f := range e.Files {

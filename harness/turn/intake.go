@@ -13,21 +13,23 @@ import (
 type deed int
 
 const (
-	hear     deed = iota // it joins the turn, opens one, or is kept as context
-	dont                 // its author is not answered
-	low                  // its author may not steer
-	nonsense             // it asks for what there is not
-	unsure               // its author cannot be looked up, and so is not answered
-	await                // it stays in the inbox, and what came after it too
-	drop                 // it came while a turn was open
-	abandon              // it waited when all was aborted
-	replace              // it stays, and the turn ends for it
-	stop                 // its author wants the turn to end
-	obey                 // an operator steers
-	obeyed               // one of the last two whose turn comes only now
-	leave                // its author wants the threads not to be followed
-	left                 // it was said after that
-	looped               // bots have begun turns long enough
+	hear      deed = iota // it joins the turn, opens one, or is kept as context
+	dont                  // its author is not answered
+	low                   // its author may not steer
+	nonsense              // it asks for what there is not
+	unsure                // its author cannot be looked up, and so is not answered
+	await                 // it stays in the inbox, and what came after it too
+	drop                  // it came while a turn was open
+	abandon               // it waited when all was aborted
+	replace               // it stays, and the turn ends for it
+	stop                  // its author wants the turn to end
+	obey                  // an operator steers
+	obeyed                // one of the last two whose turn comes only now
+	void                  // it is an edit of what waits, or was taken back while it did
+	withdrawn             // it takes back all that the turn was to answer
+	leave                 // its author wants the threads not to be followed
+	left                  // it was said after that
+	looped                // bots have begun turns long enough
 )
 
 // A present is what an intake depends on besides the inbox.
@@ -39,12 +41,16 @@ type present struct {
 	taken  int64            // the last entry that the next commit takes
 	asks   []record.Waiting // what calls wait for
 	rests  bool             // nothing may work on the turn for long
+	refs   []string         // what the turn has heard, see record.Mark
 }
 
 func (r *run) present() present {
 	p := present{mode: r.f.Mode, policy: r.f.Policy, ahead: slices.Clone(r.f.Ahead), taken: r.batch.Taken, rests: r.f.Work.Resting || r.f.Held()}
 	if r.f.Turn != nil {
-		p.turn, p.asks = r.f.Turn.ID, r.f.Waits()
+		p.turn, p.asks, p.refs = r.f.Turn.ID, r.f.Waits(), slices.Clone(r.f.Turn.Refs)
+		for _, h := range r.f.Turn.Heard {
+			p.refs = append(p.refs, record.Mark(h.Event.Thread, h.Event.Ref))
+		}
 	}
 	return p
 }
@@ -65,6 +71,7 @@ type intake struct {
 type move struct {
 	state.Entry
 	do    deed
+	why   string // of void
 	role  chat.Role
 	turn  string
 	ahead bool // something in front of it stays in the inbox
@@ -76,6 +83,7 @@ type move struct {
 func (r *run) intake(ctx context.Context, at present, entries []state.Entry) intake {
 	p := intake{present: at}
 	behind := false
+	entries, voids := edited(entries, at.taken)
 	for i, e := range entries {
 		if e.Seq <= at.taken {
 			continue
@@ -85,7 +93,14 @@ func (r *run) intake(ctx context.Context, at present, entries []state.Entry) int
 			continue
 		}
 		a := move{Entry: e, do: obeyed, ahead: behind}
-		if !before {
+		switch {
+		case before:
+		case voids[e.Seq] != "":
+			if behind {
+				continue
+			}
+			a.do, a.why = void, voids[e.Seq]
+		default:
 			asks := p.asks
 			a.do, a.role = r.deed(ctx, &p, e)
 			if behind && a.do != stop && a.do != obey {
@@ -113,7 +128,10 @@ func (r *run) intake(ctx context.Context, at present, entries []state.Entry) int
 			p.told, p.line = e, lineDropped
 		case leave:
 			p.left, p.told, p.line = true, e, lineLeft
-		case left, looped, dont, low, nonsense, unsure, abandon, obeyed:
+		case withdrawn:
+			a.do, p.end = hear, record.Withdrawn
+			p.joins(&a, r.conv.ID)
+		case void, left, looped, dont, low, nonsense, unsure, abandon, obeyed:
 		}
 		p.moves = append(p.moves, a)
 		if !behind {
@@ -132,6 +150,11 @@ func (r *run) deed(ctx context.Context, p *intake, e state.Entry) (deed, chat.Ro
 	operator := e.Event.Kind == chat.Control
 	heard := r.answered(e.Event, role)
 	switch {
+	case e.Event.Kind == chat.Deleted: // whoever did it
+		if p.turn != "" && len(p.refs) == 1 && p.refs[0] == record.Mark(e.Event.Thread, e.Event.Ref) && p.mode == "" {
+			return withdrawn, role
+		}
+		return hear, role
 	case !known && (operator || !heard) && r.Clock().Sub(e.At) < roleFor:
 		p.waits = true
 		return await, role
@@ -145,6 +168,13 @@ func (r *run) deed(ctx context.Context, p *intake, e state.Entry) (deed, chat.Ro
 		return dont, role
 	case !heard:
 		return unsure, role
+	case e.Event.Kind == chat.Edited && slices.Contains(p.refs, record.Mark(e.Event.Thread, e.Event.Ref)):
+		switch r.policyOf(p.policy, e.Event) {
+		case chat.Steer, chat.Replace:
+			p.steers = true
+		case chat.Join, chat.Queue, chat.Drop:
+		}
+		return hear, role
 	case e.Quiet:
 		return hear, role
 	case p.left && e.Event.Topic == "thread" && p.turn == "":
@@ -205,6 +235,9 @@ func (p *intake) joins(a *move, id state.ID) {
 		}
 	}
 	a.turn = p.turn
+	if of := record.Mark(a.Event.Thread, a.Event.Ref); a.turn != "" && of != "" && a.Event.Kind != chat.Deleted && !slices.Contains(p.refs, of) {
+		p.refs = append(p.refs, of)
+	}
 }
 
 // steer does in the intake what an operator asks. It says whether that was to

@@ -22,10 +22,11 @@ func (r *run) take(ctx context.Context) (end string) {
 }
 
 func (r *run) apply(p intake) {
+	inOrder(p.moves)
 	for _, a := range p.moves {
 		switch a.do {
 		case hear:
-			r.add(record.Heard{Turn: a.turn, Event: a.Event, Role: a.role})
+			r.add(record.Heard{Turn: a.turn, Event: a.Event, Role: a.role, Late: r.lateBy(a.Entry)})
 			r.replied(a.Entry, a.role)
 		case dont:
 			r.pass(a.Entry, "role below talk")
@@ -41,6 +42,9 @@ func (r *run) apply(p intake) {
 			r.pass(a.Entry, "busy")
 		case abandon:
 			r.pass(a.Entry, "aborted")
+		case void:
+			r.pass(a.Entry, a.why)
+		case withdrawn: // heard
 		case left:
 			r.pass(a.Entry, state.NotFollowed)
 		case looped:

@@ -135,8 +135,8 @@ func (r *run) abort(ctx context.Context, reason string) error {
 		r.did(p, r.f.Turn.Step, record.Unknown, "Stopped: it is not known whether this call happened. Check before you repeat it.", 0)
 	}
 	line := lineStopped
-	if reason == record.Replaced {
-		line = "" // the answer to the next message says it all
+	if reason == record.Replaced || reason == record.Withdrawn {
+		line = "" // the answer to the next message says it all, or there is nobody to be told
 	}
 	return r.settle(ctx, record.Aborted, reason, line)
 }
