@@ -86,6 +86,10 @@ func Run(t *testing.T, h Harness) {
 			h.golden(t)
 		})
 	}
+	t.Run("Abilities", func(t *testing.T) {
+		t.Parallel()
+		h.abilities(t)
+	})
 	if _, posts := h.New(t, "").(channels.Sender); !posts {
 		return
 	}
