@@ -17,11 +17,12 @@ var (
 	varKey    = config.Var{Name: "GITHUB_APP_PRIVATE_KEY", Doc: "Private key of the App, in PEM; GITHUB_APP_PRIVATE_KEY_FILE names the file that GitHub lets you download.", Secret: true}
 	varToken  = config.Var{Name: "GITHUB_TOKEN", Doc: "Token of a user who answers, in place of an App.", Secret: true, Example: "github_pat_..."}
 	varAPIURL = config.Var{Name: "GITHUB_API_URL", Doc: "Address of the REST API; for GitHub Enterprise Server https://HOST/api/v3.", Default: defaultAPIURL}
+	varSetup  = config.Var{Name: "GITHUB_SETUP_TOKEN", Doc: "Opens https://HOST/github/setup?token=..., where a browser makes the App, while none is set; unset it then.", Secret: true, Example: "what openssl rand -hex 32 prints"}
 	varEvery  = config.Var{Name: "GITHUB_WRITE_EVERY", Doc: "Time between two writes of one installation. GitHub asks for a second; a server of your own without limits needs none.", Default: "1s", Example: "0s"}
 )
 
 // Vars are the settings of the channel. It is enabled when one of its secrets is set.
-var Vars = []config.Var{varSecret, varApp, varKey, varToken, varAPIURL, varEvery}
+var Vars = []config.Var{varSecret, varApp, varKey, varToken, varAPIURL, varEvery, varSetup}
 
 // Setup makes the channel from the settings, nil if it is not enabled or wrong.
 // What is wrong is noted in the settings.
@@ -51,6 +52,24 @@ func Setup(s *config.Settings, access Access) *Channel {
 		s.Refuse(Name, err.Error(), "")
 	}
 	return c
+}
+
+// SetupInstaller makes the installer from the settings, nil if it is not wanted,
+// not needed or wrong. What is wrong is noted in the settings.
+func SetupInstaller(s *config.Settings) *Installer {
+	token := s.Get(varSetup)
+	switch {
+	case token == "":
+		return nil
+	case s.Has(varApp) || s.Has(varKey) || s.Has(varSecret):
+		s.Warn(varSetup.Name, "is not used beside the other settings of GitHub")
+		return nil
+	}
+	i, err := NewInstaller(token, s.URL(varAPIURL))
+	if err != nil {
+		s.Refuse(Name, err.Error(), "")
+	}
+	return i
 }
 
 // Access says who holds which role. Members and Maintainers are the least

@@ -33,6 +33,9 @@ var channelSetups = []func(*config.Settings, *fileSettings) channels.Channel{
 	func(s *config.Settings, f *fileSettings) channels.Channel {
 		return some[channels.Channel](github.Setup(s, f.githubAccess()))
 	},
+	func(s *config.Settings, _ *fileSettings) channels.Channel {
+		return some[channels.Channel](github.SetupInstaller(s))
+	},
 	func(s *config.Settings, f *fileSettings) channels.Channel {
 		return some[channels.Channel](stripe.Setup(s, f.stripe))
 	},

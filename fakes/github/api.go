@@ -17,6 +17,18 @@ func (h *Hub) getApp(asked) reply {
 	return reply{status: http.StatusOK, body: object{"id": h.opt.AppID, "slug": h.opt.Slug, "name": h.opt.Slug}}
 }
 
+// convert takes a code that Manifest made, once and for an hour.
+func (h *Hub) convert(a asked) reply {
+	at, ok := h.codes[a.args[0]]
+	delete(h.codes, a.args[0])
+	if !ok || h.opt.Clock().Sub(at) > time.Hour {
+		return notFound
+	}
+	return reply{status: http.StatusCreated, body: object{
+		"id": h.opt.AppID, "slug": h.opt.Slug, "client_id": "Iv1.fake", "client_secret": "fake", "webhook_secret": h.opt.Secret, "pem": h.PrivateKey(),
+	}}
+}
+
 func (h *Hub) newToken(a asked) reply {
 	id, err := strconv.ParseInt(a.args[0], 10, 64)
 	if known := slices.ContainsFunc(h.opt.Repos, func(r Repo) bool { return r.Installation == id }); err != nil || !known {

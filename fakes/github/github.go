@@ -119,7 +119,8 @@ type Hub struct {
 	users     map[int64]User
 	tokens    map[string]grant
 	suspended map[int64]bool
-	wrote     map[int64]time.Time // when an installation last wrote
+	codes     map[string]time.Time // of Apps that were just made
+	wrote     map[int64]time.Time  // when an installation last wrote
 	posts     []Post
 	calls     map[string]int
 	lastID    int64
@@ -156,7 +157,7 @@ func New(o Options) *Hub {
 		o.Clock = time.Now
 	}
 	h := &Hub{
-		opt: o, repos: map[int64]*repo{}, users: map[int64]User{}, tokens: map[string]grant{}, suspended: map[int64]bool{}, wrote: map[int64]time.Time{},
+		opt: o, repos: map[int64]*repo{}, users: map[int64]User{}, tokens: map[string]grant{}, suspended: map[int64]bool{}, codes: map[string]time.Time{}, wrote: map[int64]time.Time{},
 		calls: map[string]int{}, lastID: 1000, changed: make(chan struct{}),
 	}
 	h.key = sync.OnceValue(func() *rsa.PrivateKey {
@@ -243,6 +244,17 @@ func (h *Hub) Suspend(installation int64, on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.suspended[installation] = on
+}
+
+// Manifest makes the App, as a person does with a manifest, and returns the code
+// that GitHub sends the browser back with.
+func (h *Hub) Manifest() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lastID++
+	code := fmt.Sprintf("code%d", h.lastID)
+	h.codes[code] = h.opt.Clock()
+	return code
 }
 
 // Revoke makes all tokens of installations invalid.

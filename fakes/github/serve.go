@@ -48,6 +48,7 @@ type route struct {
 
 var routes = []route{
 	{"app", "GET /app", "app", (*Hub).getApp},
+	{"convert", "POST /app-manifests/{}/conversions", "", (*Hub).convert},
 	{"token", "POST /app/installations/{}/access_tokens", "app", (*Hub).newToken},
 	{"list deliveries", "GET /app/hook/deliveries", "app", (*Hub).listDeliveries},
 	{"redeliver", "POST /app/hook/deliveries/{}/attempts", "app", (*Hub).redeliver},
