@@ -57,6 +57,10 @@ func (c *Channel) asks(f map[string]string, at time.Time) (channels.Inbound, err
 			return channels.Inbound{}, fmt.Errorf("command without %s: %w", name, channels.ErrMalformed)
 		}
 	}
+	c.belongs(f["team_id"], f["enterprise_id"])
+	if !c.known(f["team_id"]) {
+		return ignored("", notInstalled), nil
+	}
 	text := strings.ToValidUTF8(markdown(f["text"], c.identity(f["team_id"]).user), "\uFFFD")
 	word := strings.ToLower(strings.TrimSpace(text))
 	private := direct(f["channel_id"], f["channel_name"])

@@ -16,12 +16,15 @@ type envelope struct {
 	Type           string `json:"type"`
 	Challenge      string `json:"challenge"`
 	EventID        string `json:"event_id"`
+	EventTime      int64  `json:"event_time"`
+	EnterpriseID   string `json:"enterprise_id"`
 	TeamID         string `json:"team_id"`
 	AppID          string `json:"api_app_id"`
 	Authorizations []struct {
-		TeamID string `json:"team_id"`
-		UserID string `json:"user_id"`
-		IsBot  bool   `json:"is_bot"`
+		EnterpriseID string `json:"enterprise_id"`
+		TeamID       string `json:"team_id"`
+		UserID       string `json:"user_id"`
+		IsBot        bool   `json:"is_bot"`
 	} `json:"authorizations"`
 	Event message `json:"event"`
 }
@@ -54,6 +57,9 @@ type message struct {
 		Channel string `json:"channel"`
 		TS      string `json:"ts"`
 	} `json:"item"`
+	Tokens struct {
+		Bot []string `json:"bot"`
+	} `json:"tokens"`
 	OldChannel string `json:"old_channel_id"`
 	NewChannel string `json:"new_channel_id"`
 	Files      []file `json:"files"`
@@ -75,11 +81,14 @@ type file struct {
 // inbound maps an event_callback to what it means for us; pure. Spoiled tells
 // that some field had a wrong type.
 func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
+	c.belongs(e.account(), e.org())
 	self := c.identity(e.account())
 	m := &e.Event
 	switch {
 	case e.EventID == "" || e.AppID == "" || m.Type == "":
 		return channels.Inbound{}, fmt.Errorf("event_callback without event_id, api_app_id or event type: %w", channels.ErrMalformed)
+	case !c.known(e.account()):
+		return ignored(e.EventID, notInstalled), nil
 	case m.Type != "app_mention" && m.Type != "message":
 		return c.other(e, self)
 	case spoiled || m.Channel == "" || m.TS == "" || e.account() == "":
@@ -113,6 +122,19 @@ func (e *envelope) account() string {
 		}
 	}
 	return e.TeamID
+}
+
+// notInstalled is why what comes from a workspace leads to nothing.
+const notInstalled = "workspace without an installation"
+
+// org is the organisation of the workspace, "" if it is in none.
+func (e *envelope) org() string {
+	for _, a := range e.Authorizations {
+		if a.EnterpriseID != "" {
+			return a.EnterpriseID
+		}
+	}
+	return e.EnterpriseID
 }
 
 func (e *envelope) botUser() string {

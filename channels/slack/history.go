@@ -56,6 +56,9 @@ func (c *Channel) missed(ctx context.Context, team string, since time.Time, foll
 			return err
 		}
 	}
+	if w.kept != nil && since.Before(w.kept.At) {
+		since = w.kept.At // nobody spoke to the app before
+	}
 	h := &history{Channel: c, w: w, since: fmt.Sprintf("%d.%06d", since.Unix(), since.Nanosecond()/1000), seen: map[string]bool{}}
 	rooms, failed := h.rooms(ctx)
 	for _, t := range followed {

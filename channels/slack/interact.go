@@ -31,6 +31,9 @@ type interaction struct {
 	Team        struct {
 		ID string `json:"id"`
 	} `json:"team"`
+	Enterprise struct {
+		ID string `json:"id"`
+	} `json:"enterprise"`
 	User struct {
 		ID     string `json:"id"`
 		TeamID string `json:"team_id"`
@@ -124,6 +127,10 @@ func (c *Channel) interaction(body []byte, at time.Time) (channels.Inbound, erro
 	}
 	if i.AppID == "" || i.User.ID == "" || i.account() == "" {
 		return channels.Inbound{}, fmt.Errorf("%s without api_app_id, user or team: %w", i.Type, channels.ErrMalformed)
+	}
+	c.belongs(i.account(), i.Enterprise.ID)
+	if !c.known(i.account()) {
+		return ignored("", notInstalled), nil
 	}
 	var events []chat.Event
 	switch i.Type {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/chat"
@@ -35,7 +36,13 @@ func (c *Channel) other(e *envelope, self identity) (channels.Inbound, error) {
 		in.Then = func(ctx context.Context) error { return c.moved(ctx, m.OldChannel, m.NewChannel) }
 		return in, nil
 	case "app_uninstalled", "tokens_revoked":
-		return ignored(e.EventID, "the workspace has removed the app or its token"), nil
+		in := ignored(e.EventID, "the workspace has removed the app or its token")
+		if c.clientID != "" && (m.Type == "app_uninstalled" || m.Tokens.Bot != nil) {
+			in.Then = func(ctx context.Context) error {
+				return c.removed(ctx, e.account(), time.Unix(e.EventTime, 0), m.Tokens.Bot)
+			}
+		}
+		return in, nil
 	}
 	if reason := lifecycle[m.Type]; reason != "" {
 		return ignored(e.EventID, reason), nil
@@ -156,6 +163,9 @@ func (c *Channel) recall(ctx context.Context) error {
 	if c.values == nil {
 		return nil
 	}
+	if err := c.recallInstallations(ctx); err != nil {
+		return err
+	}
 	data, err := c.values.Load(ctx, movesName)
 	if err != nil || data == nil {
 		return err
@@ -168,5 +178,5 @@ func (c *Channel) recall(ctx context.Context) error {
 	return nil
 }
 
-// Remember keeps the ids of channels over restarts.
-func (c *Channel) Remember(values, _ channels.Memory) { c.values = values }
+// Remember keeps the ids of channels and the installations over restarts.
+func (c *Channel) Remember(values, secrets channels.Memory) { c.values, c.secrets = values, secrets }

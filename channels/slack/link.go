@@ -17,13 +17,16 @@ func (c *Channel) Linked(ctx context.Context, u *url.URL) (string, error) {
 	if !ok || len(digits) < 7 || strings.Trim(digits, "0123456789") != "" {
 		return "", nil
 	}
-	if c.identity("").team == "" {
+	if c.home == nil {
+		return "", nil // which workspace a link leads to, only its name would say
+	}
+	if c.home.self().team == "" {
 		if err := c.Identify(ctx); err != nil {
 			return "", err
 		}
 	}
 	at := len(digits) - 6
-	return act(c.identity("").team, parts[1], digits[:at]+"."+digits[at:]), nil
+	return act(c.home.self().team, parts[1], digits[:at]+"."+digits[at:]), nil
 }
 
 // act is what a message is known by, whichever event tells of it.

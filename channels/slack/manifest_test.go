@@ -57,6 +57,9 @@ func TestManifest(t *testing.T) {
 	if got := list("    bot"); !slices.Equal(got, slices.Compact(want)) {
 		t.Errorf("scopes %v, want %v", got, slices.Compact(want))
 	}
+	if !slices.Equal(wanted, list("    bot")) {
+		t.Errorf("an installation asks for %v", wanted)
+	}
 	// Each event that is subscribed to is read, and each that leads to something is subscribed to.
 	var code strings.Builder
 	files, err := filepath.Glob("*.go")

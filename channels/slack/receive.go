@@ -35,7 +35,7 @@ var (
 // Routes are those of the Events API and of what people press and type; none
 // without a signing secret, when all comes by the socket.
 func (c *Channel) Routes() []channels.Route {
-	if len(c.secrets) == 0 {
+	if len(c.signing) == 0 {
 		return nil
 	}
 	routes := []channels.Route{{Name: routeEvents, MediaTypes: []string{"application/json"}, MaxBytes: maxBytes}}
@@ -97,7 +97,7 @@ func (c *Channel) verify(h http.Header, body []byte, now time.Time) error {
 		return fmt.Errorf("timestamp is not decimal: %w", channels.ErrUnverified)
 	}
 	var signed bool
-	for _, s := range c.secrets {
+	for _, s := range c.signing {
 		mac := hmac.New(sha256.New, s)
 		mac.Write([]byte("v0:" + stamps[0] + ":"))
 		mac.Write(body)

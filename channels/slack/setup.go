@@ -25,11 +25,14 @@ const (
 	appPrefix     = "xapp-" // of app tokens
 )
 
-// Options configure New. BotToken is required, and SigningSecrets, AppToken or both.
+// Options configure New. BotToken or ClientID is required, and SigningSecrets,
+// AppToken or both.
 type Options struct {
 	SigningSecrets []string         // SLACK_SIGNING_SECRET; any of them verifies, so that it can be rotated
 	AppToken       string           // SLACK_APP_TOKEN: events come in Socket Mode
-	BotToken       string           // SLACK_BOT_TOKEN
+	BotToken       string           // SLACK_BOT_TOKEN: of one workspace
+	ClientID       string           // SLACK_CLIENT_ID: other workspaces may install the app
+	ClientSecret   string           // SLACK_CLIENT_SECRET
 	APIURL         string           // SLACK_API_URL, "" for Slack's own
 	Access         Access           // who holds which role
 	Client         *http.Client     // nil for one with timeouts; one without a timeout may hang as long as the context allows
@@ -44,10 +47,11 @@ type Access struct {
 	Members, Maintainers, Admins []string
 }
 
-// A Channel is Slack behind one bot token. Its methods may be called at once.
+// A Channel is Slack behind one bot token, and those of the workspaces that have
+// installed the app. Its methods may be called at once.
 type Channel struct {
-	secrets  [][]byte
-	home     *installation // of the bot token
+	signing  [][]byte      // secrets
+	home     *installation // of the bot token; nil without one
 	appToken string
 	apiURL   string // ends with a slash
 	http     *http.Client
@@ -57,14 +61,23 @@ type Channel struct {
 	pulse    pulse
 	hooks    []string        // hosts of response URLs
 	values   channels.Memory // nil until Remember
-	moves    moves
-	marks    marks
-	posted   posted
+	secrets  channels.Memory // nil without a key
 
-	mu     sync.Mutex
-	groups map[string]group  // by user group id; guarded by mu
-	rooms  map[string]room   // by id; guarded by mu
-	direct map[string]string // direct messages by person; guarded by mu
+	clientID, clientSecret string
+	authorize              string        // address where people agree to an installation
+	installing             chan struct{} // holds one while installations change
+
+	moves  moves
+	marks  marks
+	posted posted
+
+	mu       sync.Mutex
+	groups   map[string]group         // by user group id; guarded by mu
+	rooms    map[string]room          // by id; guarded by mu
+	direct   map[string]string        // direct messages by person; guarded by mu
+	installs map[string]*installation // by workspace or organisation; guarded by mu
+	orgs     map[string]string        // organisations by workspace; guarded by mu
+	states   map[string]time.Time     // of installations, that were used; guarded by mu
 }
 
 var (
@@ -78,6 +91,7 @@ var (
 	_ channels.Marker     = (*Channel)(nil)
 	_ channels.Whisperer  = (*Channel)(nil)
 	_ channels.Rememberer = (*Channel)(nil)
+	_ channels.Pages      = (*Channel)(nil)
 	_ channels.Signer     = (*Channel)(nil)
 	_ channels.Fetcher    = (*Channel)(nil)
 )
@@ -95,7 +109,10 @@ func New(o Options) (*Channel, error) {
 		}
 		secrets = append(secrets, []byte(s))
 	}
-	if config.Placeholder(o.BotToken) || strings.HasPrefix(o.BotToken, appPrefix) {
+	if o.ClientID != "" && config.Placeholder(o.ClientSecret) {
+		return nil, fmt.Errorf("SLACK_CLIENT_SECRET is empty or a placeholder: want the app's client secret")
+	}
+	if (o.ClientID == "" || o.BotToken != "") && config.Placeholder(o.BotToken) || strings.HasPrefix(o.BotToken, appPrefix) {
 		return nil, fmt.Errorf("SLACK_BOT_TOKEN is empty, a placeholder or an app token: want a bot token (xoxb-…)")
 	}
 	if o.AppToken != "" && (config.Placeholder(o.AppToken) || !strings.HasPrefix(o.AppToken, appPrefix)) {
@@ -116,11 +133,24 @@ func New(o Options) (*Channel, error) {
 		now = time.Now
 	}
 	c := &Channel{
-		secrets: secrets, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
-		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, marks: marks{shown: map[string]shown{}}, posted: posted{roots: map[string]string{}}, pulse: usualPulse, hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
-		app: slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
+		signing: secrets, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
+		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, marks: marks{shown: map[string]shown{}}, posted: posted{roots: map[string]string{}}, pulse: usualPulse,
+		hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
+		app:   slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 	}
-	c.home = c.open(o.BotToken)
+	c.clientID, c.clientSecret, c.installing = o.ClientID, o.ClientSecret, make(chan struct{}, 1)
+	c.installs, c.orgs, c.states = map[string]*installation{}, map[string]string{}, map[string]time.Time{}
+	c.authorize = "https://slack.com/oauth/v2/authorize"
+	if apiURL != defaultAPIURL {
+		u, err := url.Parse(apiURL)
+		if err != nil {
+			return nil, err // unreachable: endpoint has read it
+		}
+		c.authorize = u.Scheme + "://" + u.Host + "/oauth/v2/authorize"
+	}
+	if o.BotToken != "" {
+		c.home = c.open(o.BotToken)
+	}
 	return c, nil
 }
 

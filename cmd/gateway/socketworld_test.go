@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 
@@ -127,4 +128,36 @@ func cmdWhispered(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 1 && !regexp.MustCompile(args[1]).MatchString(all[len(all)-1].Text) {
 		ts.Fatalf("the last whisper is %q", all[len(all)-1].Text)
 	}
+}
+
+// install STATUS: somebody installs the app in the workspace, in a browser.
+func cmdInstall(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "install STATUS")
+	w, ctx := in(ts)
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	get := func(at string, cookies []*http.Cookie) *http.Response {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+		ts.Check(err)
+		for _, c := range cookies {
+			req.AddCookie(c)
+		}
+		res, err := browser.Do(req)
+		ts.Check(err)
+		ts.Check(res.Body.Close())
+		return res
+	}
+	begun := get(w.front+"/slack/install", nil)
+	to, err := url.Parse(begun.Header.Get("Location"))
+	ts.Check(err)
+	back := url.Values{"state": {to.Query().Get("state")}, "code": {w.slack.Agree()}}
+	if res := get(w.front+"/slack/oauth?"+back.Encode(), begun.Cookies()); strconv.Itoa(res.StatusCode) != args[0] {
+		ts.Fatalf("status %d, want %s: %s", res.StatusCode, args[0], w.log)
+	}
+}
+
+// unheard NAME TEXT [USER] [THREAD]: a mention that nobody delivers.
+func cmdUnheard(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "unheard NAME TEXT [USER] [THREAD]")
+	w, _ := in(ts)
+	w.heard[args[0]] = w.slack.Mention(w.said(ts, args))
 }

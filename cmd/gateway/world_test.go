@@ -67,7 +67,7 @@ const adminToken = "canary-admin-token-0123456789"
 
 func setupWorld(env *testscript.Env) error {
 	w := &world{heard: map[string]fakeslack.Delivery{}, words: map[string]fakeslack.Words{}, faults: map[string][]fakeslack.Fault{}, called: map[string]chan struct{}{}}
-	w.slack = fakeslack.New(fakeslack.Options{Hook: w.hook, Users: []fakeslack.User{
+	w.slack = fakeslack.New(fakeslack.Options{Hook: w.hook, ClientID: "1.2", ClientSecret: "canary-client-secret", Rotate: true, Users: []fakeslack.User{
 		{ID: "U0ANNA", Name: "anna"}, {ID: "U0BEN", Name: "ben"}, {ID: "U0GUEST", Name: "guest", Restricted: true},
 	}, Channels: []fakeslack.Channel{{ID: "C0GENERAL"}, {ID: "C0BILLING"}, {ID: "C0FAR", Absent: true}, {ID: "D0PERSON", Kind: "im"}}})
 	w.api = httptest.NewServer(w.slack)
@@ -221,7 +221,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 func (w *world) environ(ts *testscript.TestScript) (env []string) {
 	for _, k := range []string{
 		"PATH", "HOME", "TMPDIR", "HEDDLE_LISTEN", "HEDDLE_ADMIN_LISTEN", "HEDDLE_ADMIN_TOKEN", "HEDDLE_STATE", "HEDDLE_CONFIG", "HEDDLE_LOG_LEVEL",
-		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
+		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL",
 		"DISCORD_BOT_TOKEN", "DISCORD_APPLICATION_ID", "DISCORD_PUBLIC_KEY", "DISCORD_API_URL", "STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRET", "STRIPE_API_URL",
 		"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY_FILE", "GITHUB_WEBHOOK_SECRET", "GITHUB_API_URL", "GITHUB_WRITE_EVERY", "GITHUB_TOKEN", "GITHUB_SETUP_TOKEN",
 		"MCP_PROGRAM", "MCP_URL", "MCP_ROLE", "MCP_KEY", "MCP_GUARDED", "HEDDLE_SECRET_KEY_FILE",

@@ -145,10 +145,19 @@ func (w *Workspace) event(ts string, inner map[string]any) Delivery {
 	d := w.Sign(mustJSON(answer{
 		"token": "deprecated", "team_id": w.opt.Team, "api_app_id": w.opt.AppID, "type": "event_callback",
 		"event_id": id, "event_time": w.opt.Clock().Unix(), "is_ext_shared_channel": false, "event_context": "4-fake", "event": inner,
-		"authorizations": []answer{{"enterprise_id": nil, "team_id": w.opt.Team, "user_id": w.opt.BotUser, "is_bot": true, "is_enterprise_install": false}},
+		"authorizations": []answer{w.authorization()},
 	}))
 	d.EventID, d.TS = id, ts
 	return d
+}
+
+// authorization is the installation that an event is for.
+func (w *Workspace) authorization() answer {
+	a := answer{"enterprise_id": nil, "team_id": w.opt.Team, "user_id": w.opt.BotUser, "is_bot": true, "is_enterprise_install": false}
+	if w.opt.Enterprise != "" {
+		a["enterprise_id"], a["is_enterprise_install"] = w.opt.Enterprise, true
+	}
+	return a
 }
 
 // Verification delivers the handshake that comes when the address is set.

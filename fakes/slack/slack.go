@@ -19,12 +19,16 @@ import (
 
 // Options describe a workspace; the zero value is a useful one.
 type Options struct {
-	Team          string              // "T0FAKE"
-	AppID         string              // "A0FAKE"
-	BotUser       string              // "U0BOT"
-	BotID         string              // "B0BOT"
-	BotToken      string              // "xoxb-fake"; a call with any other gets invalid_auth
-	AppToken      string              // "xapp-fake"; for apps.connections.open, and good for nothing else
+	Team          string // "T0FAKE"
+	AppID         string // "A0FAKE"
+	BotUser       string // "U0BOT"
+	BotID         string // "B0BOT"
+	BotToken      string // "xoxb-fake"; a call with any other gets invalid_auth
+	AppToken      string // "xapp-fake"; for apps.connections.open, and good for nothing else
+	ClientID      string // of the app, for installations; "" refuses them
+	ClientSecret  string
+	Rotate        bool                // tokens of installations last twelve hours
+	Enterprise    string              // an organisation that installs for all its workspaces
 	SigningSecret string              // "fake-signing-secret"
 	Channels      []Channel           // none: C0GENERAL, and D0PERSON with the first user
 	Users         []User              // none: U0PERSON, a full member
@@ -112,6 +116,7 @@ type Workspace struct {
 	events   int
 	stamps   int // ids of envelopes and addresses
 	sockets  sockets
+	grants   grants
 	whispers []Whisper
 	statuses map[string]string // of assistant threads
 	hooks    map[string]*hook  // response URLs, by the last part of their path
@@ -151,6 +156,7 @@ func New(o Options) *Workspace {
 		o.Clock = time.Now
 	}
 	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{}), files: map[string]File{}, uploads: map[string]*upload{}}
+	w.grants = grants{codes: map[string]bool{}, tokens: map[string]time.Time{}, refresh: map[string]bool{}}
 	w.sockets.tickets, w.hooks, w.statuses = map[string]bool{}, map[string]*hook{}, map[string]string{}
 	for _, u := range append(slices.Clone(o.Users), User{ID: o.BotUser, Name: "heddle", Bot: true}) {
 		if u.Team == "" {
@@ -325,8 +331,12 @@ func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Unlock()
 	case token == w.opt.AppToken || method == "apps.connections.open" && token == w.opt.BotToken:
 		out = fail("not_allowed_token_type")
-	case token != w.opt.BotToken:
-		out = fail("invalid_auth")
+	case method == "oauth.v2.access":
+		w.mu.Lock()
+		out = w.access(args)
+		w.mu.Unlock()
+	case w.good(token) != "":
+		out = fail(w.good(token))
 	case handle == nil:
 		out = fail("unknown_method")
 	default:
