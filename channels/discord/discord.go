@@ -69,7 +69,7 @@ type Channel struct {
 	in     []string             // guilds that the bot is in, as of inAt; guarded by mu
 	inAt   time.Time            // guarded by mu
 	asked  map[string]string    // what opens a thread, by message id, for its title; guarded by mu
-	denied map[string]time.Time // channels that let us open no thread, until when; guarded by mu
+	denied map[string]time.Time // what channels do not let us do, until when; guarded by mu
 	echoes map[string]string    // own messages that came back, by nonce; guarded by mu
 	marked map[string]bool      // messages that have a mark; guarded by mu
 }

@@ -23,12 +23,30 @@ const (
 const markedMost = 10_000
 
 // Mark shows that the bot is typing, which lasts for ten seconds, and puts a
-// reaction to the message. What began with a command shows it by itself.
+// reaction to the message. What began with a command shows it by itself. A
+// channel that refuses marks is left alone for a while: Discord shuts out who is
+// refused too often.
 func (c *Channel) Mark(ctx context.Context, t chat.Thread, ref string, p channels.Progress) error {
 	in, at := c.standing(t, ref)
+	if c.isDenied(marksOf(at)) {
+		return nil
+	}
+	err := c.mark(ctx, in, at, ref, p)
+	if status(err) == http.StatusForbidden {
+		c.deny(marksOf(at))
+	}
+	if err != nil {
+		return classify(err)
+	}
+	return nil
+}
+
+func marksOf(channel string) string { return "marks in " + channel }
+
+func (c *Channel) mark(ctx context.Context, in, at, ref string, p channels.Progress) error {
 	if p == channels.Working {
 		if err := c.call(ctx, http.MethodPost, "/channels/"+url.PathEscape(in)+"/typing", nil, nil); err != nil {
-			return classify(err)
+			return err
 		}
 	}
 	if !snowflake(ref) {
@@ -56,7 +74,7 @@ func (c *Channel) Mark(ctx context.Context, t chat.Thread, ref string, p channel
 		}
 	}
 	if err != nil {
-		return classify(err)
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	deniedFor  = 10 * time.Minute // that a channel lets us open no thread
+	deniedFor  = 10 * time.Minute // that a channel does not let us do something
 	deniedMost = 10_000           // remembered at once
 	askedMost  = 10_000
 	titleRunes = 80 // of 100 that a thread's name may have
@@ -67,19 +67,19 @@ func before(err error) *channels.SendError {
 	return se
 }
 
-func (c *Channel) deny(channel string) {
+func (c *Channel) deny(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.denied) >= deniedMost {
 		clear(c.denied)
 	}
-	c.denied[channel] = c.now().Add(deniedFor)
+	c.denied[what] = c.now().Add(deniedFor)
 }
 
-func (c *Channel) isDenied(channel string) bool {
+func (c *Channel) isDenied(what string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now().Before(c.denied[channel])
+	return c.now().Before(c.denied[what])
 }
 
 // ask remembers what may open a thread, for the thread's name.

@@ -131,6 +131,30 @@ func TestMarks(t *testing.T) {
 	}
 }
 
+// A channel that lets us mark nothing is not asked every few seconds.
+func TestNoMarks(t *testing.T) {
+	t.Parallel()
+	const put = "PUT /channels/{}/messages/{}/reactions/{}/@me"
+	w := newWorld(t, fake.Options{Hook: faults(map[string][]fake.Fault{put: {{Status: 403, Code: 50013}}})})
+	id := w.Mention(fake.Words{Text: "hello"})
+	th := chat.Thread{Channel: Name, Account: guild, Room: fake.General, Root: id}
+	if err := w.c.Mark(w.ctx, th, id, channels.Working); verdictOf(err) != channels.Rejected {
+		t.Errorf("error %v", err)
+	}
+	for _, p := range []channels.Progress{channels.Working, channels.Answered} {
+		if err := w.c.Mark(w.ctx, th, id, p); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := w.Calls(put); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	w.c.forget(fake.General) // it was changed
+	if err := w.c.Mark(w.ctx, th, id, channels.Working); err != nil || w.Calls(put) != 2 {
+		t.Errorf("error %v, %d requests", err, w.Calls(put))
+	}
+}
+
 // What is whispered is seen by its author only.
 func TestWhisper(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,7 @@ func (c *Channel) forget(id string) {
 	defer c.mu.Unlock()
 	delete(c.rooms, id)
 	delete(c.denied, id)
+	delete(c.denied, marksOf(id))
 }
 
 func (c *Channel) known(id string) (room, bool) {

@@ -359,6 +359,18 @@ func testAnswerToACommand(t *testing.T) {
 			t.Error(d)
 		}
 	})
+	t.Run("with a file", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, fake.Options{})
+		p, _ := ask(w)
+		p.Files = []chat.Attachment{{Name: "answer.md", MediaType: "text/markdown", Data: []byte("# all of it")}}
+		if ref := w.send(p); w.send(p) != ref {
+			t.Error("made twice")
+		}
+		if got := w.onlyPost(); got.Via != "original" || len(got.Files) != 1 || string(got.Files[0].Data) != "# all of it" {
+			t.Errorf("post %+v", got)
+		}
+	})
 	t.Run("answer lost", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, fake.Options{Hook: faults(map[string][]fake.Fault{"PATCH /webhooks/{}/{}/messages/@original": {{Cut: true}}})})
