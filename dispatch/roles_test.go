@@ -45,6 +45,24 @@ func slowMember(ctx context.Context, _ string, _ chat.Author) (chat.Role, error)
 	return chat.Member, nil
 }
 
+// Bots are outsiders, but those that are named are members, where they are named.
+func TestRoleOfBots(t *testing.T) {
+	t.Parallel()
+	withRoles(t, slowMember, func(t *testing.T, ro *roster, r *Roles) {
+		for author, want := range map[chat.Author]chat.Role{{ID: "B1", Bot: true}: chat.Member, {ID: "B2", Bot: true}: chat.Outsider, {ID: "B2", Name: "B1", Bot: true}: chat.Outsider} {
+			if got, err := r.Role(t.Context(), thread("r", "1"), author); got != want || err != nil {
+				t.Errorf("%+v: role %v, %v; want %v", author, got, err, want)
+			}
+		}
+		if got, _ := r.Role(t.Context(), chat.Thread{Channel: "other", Account: "A"}, chat.Author{ID: "B1", Bot: true}); got != chat.Outsider {
+			t.Errorf("a bot of another channel has the role %v", got)
+		}
+		if n := ro.n.Load(); n != 0 {
+			t.Errorf("the channel was asked %d times", n)
+		}
+	})
+}
+
 // Who comes through the API is an admin in every thread, also in those of
 // channels that know nobody.
 func TestRoleOfTheAPI(t *testing.T) {

@@ -97,6 +97,10 @@ func Run(t *testing.T, h Harness) {
 		t.Parallel()
 		h.send(t)
 	})
+	t.Run("Opened", func(t *testing.T) {
+		t.Parallel()
+		h.opened(t)
+	})
 	t.Run("Compose", func(t *testing.T) {
 		t.Parallel()
 		h.compose(t)

@@ -55,7 +55,7 @@ func TestScript(t *testing.T) {
 			"requests": cmdRequests, "await-record": cmdAwaitRecord, "status": cmdStatus, "limit-writes": cmdLimitWrites, "quiet": cmdQuiet,
 			"attach": cmdAttach, "called": cmdCalled, "sent-file": cmdSentFile, "login": cmdLogin, "logged": cmdLogged, "logged-soon": cmdLoggedSoon, "api": cmdAPI,
 			"stripe": cmdStripe, "discord": cmdDiscord, "webhook": cmdWebhook, "under": cmdUnder, "stands": cmdStands, "sockets": cmdSockets, "socket": cmdSocket, "by-socket": cmdBySocket,
-			"by-socket-again": cmdBySocketAgain, "said": cmdSaid, "take-back": cmdTakeBack,
+			"by-socket-again": cmdBySocketAgain, "said": cmdSaid, "take-back": cmdTakeBack, "marked": cmdMarked,
 			"slash": cmdSlash, "click": cmdClick, "last": cmdLast, "whispered": cmdWhispered,
 			"install": cmdInstall, "unheard": cmdUnheard,
 		},

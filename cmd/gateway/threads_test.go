@@ -2,7 +2,9 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -37,6 +39,23 @@ func cmdTakeBack(ts *testscript.TestScript, neg bool, args []string) {
 	d, err := w.slack.Delete("C0GENERAL", w.heard[args[0]].TS)
 	ts.Check(err)
 	w.deliver(ts, d, http.StatusOK)
+}
+
+// marked NAME [REACTION]: waits until the message has this reaction of the bot and no other.
+func cmdMarked(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 1, "marked NAME [REACTION]")
+	w, ctx := in(ts)
+	for {
+		got := w.slack.Reactions("C0GENERAL", w.heard[args[0]].TS)
+		if slices.Equal(got, args[1:]) {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			ts.Fatalf("the message has the reactions %v, want %v", got, args[1:])
+		}
+	}
 }
 
 // stands N M|ROOM: the N-th post stands in the thread of the M-th, or begins one in a room.
