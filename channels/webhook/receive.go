@@ -129,14 +129,18 @@ func (h *source) inbound(by signed, payload any, body []byte) (channels.Inbound,
 // errLong says that a template gave more than it may; what it may is there.
 var errLong = errors.New("too long")
 
-// fill carries out a template, at most so many bytes of it.
+// null is what templates make of JSON's null.
+const null = "<no value>"
+
+// fill carries out a template, at most so many bytes of it. What is null is nothing.
 func fill(t *template.Template, payload any, most int) (string, error) {
 	w := &bounded{most: most}
 	err := t.Execute(w, payload)
 	if w.full {
 		err = errLong
 	}
-	return strings.TrimSpace(strings.ToValidUTF8(w.String(), "")), err
+	text := strings.ReplaceAll(w.String(), null, "")
+	return strings.TrimSpace(strings.ToValidUTF8(text, "")), err
 }
 
 // bounded takes bytes up to a number and then ends its writer.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddlehq/heddle/channels"
 	"github.com/heddlehq/heddle/channels/channeltest"
+	"github.com/heddlehq/heddle/chat"
 )
 
 const key = "key-of-at-least-16-bytes-" + channeltest.Canary
@@ -188,6 +189,36 @@ func TestCoalesce(t *testing.T) {
 	}
 	if s := same("6", `{"a":1,"k":""}`, at); s != "" {
 		t.Errorf("no key: %q", s)
+	}
+}
+
+// What a payload holds as null is nothing: it names no event, thread or key, and so
+// makes no two of them one.
+func TestNull(t *testing.T) {
+	t.Parallel()
+	c := newChannel(t, Settings{Secret: whsec, Template: "{{.a}} {{.b}}!", ID: "{{.id}}", Thread: "{{.service}}", Coalesce: "{{.k}}"})
+	for body, want := range map[string]chat.Event{
+		`{"a":1,"b":2,"id":"x","service":"db","k":"y"}`:     {ID: "alerts/x", Same: "alerts/y", Thread: chat.Thread{Room: "db"}, Text: "1 2!"},
+		`{"a":1,"b":null,"id":"x","service":null,"k":null}`: {ID: "alerts/x", Text: "1 !"},
+		`{"a":1,"b":2,"id":null,"service":"db","k":"y"}`:    {},
+	} {
+		now := time.Unix(1700000400, 0)
+		in, err := c.Receive("alerts", signStandard(key, "m", []byte(body), now), []byte(body), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.ID == "" {
+			if len(in.Events) != 0 || len(in.Ignored) != 1 || in.Ignored[0].Reason != "no event id" {
+				t.Errorf("%s: %+v", body, in)
+			}
+			continue
+		}
+		if len(in.Events) != 1 {
+			t.Fatalf("%s: %+v", body, in)
+		}
+		if e := in.Events[0]; e.ID != want.ID || e.Same != want.Same || e.Thread.Room != want.Thread.Room || e.Text != want.Text {
+			t.Errorf("%s: %+v", body, e)
+		}
 	}
 }
 
