@@ -106,11 +106,20 @@ func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
 
 // one is an event in its thread, whose room may have had another id.
 func (c *Channel) one(ev chat.Event) (channels.Inbound, error) {
-	ev.Thread.Room = c.origin(ev.Thread.Room)
+	c.rekey(&ev)
 	if err := ev.Thread.Validate(); err != nil {
 		return channels.Inbound{}, fmt.Errorf("%w: %w", err, channels.ErrMalformed)
 	}
 	return channels.Inbound{Events: []chat.Event{ev}}, nil
+}
+
+// rekey gives an event in a room that had another id the key and the identity
+// that it would have had before.
+func (c *Channel) rekey(ev *chat.Event) {
+	ev.Thread.Room = c.origin(ev.Thread.Room)
+	if ev.Same != "" {
+		ev.Same = act(ev.Thread.Account, ev.Thread.Room, ev.Ref)
+	}
 }
 
 // account is the workspace of the installation, which in a shared channel is

@@ -147,7 +147,7 @@ func (c *Channel) interaction(body []byte, at time.Time) (channels.Inbound, erro
 		return ignored("", i.Type+" without a thread"), nil
 	}
 	for n := range events {
-		events[n].Thread.Room = c.origin(events[n].Thread.Room)
+		c.rekey(&events[n])
 		if err := events[n].Thread.Validate(); err != nil {
 			return channels.Inbound{}, fmt.Errorf("%w: %w", err, channels.ErrMalformed)
 		}
@@ -260,6 +260,7 @@ func (i *interaction) about(self identity) []chat.Event {
 	if said.Topic != "dm" {
 		said.Kind, said.Topic = chat.Message, "thread"
 	}
+	delete(said.Facts, chat.Addressed) // whomever it was for, now the bot is asked
 	return []chat.Event{asks, said}
 }
 

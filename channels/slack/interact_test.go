@@ -236,6 +236,12 @@ func TestShortcuts(t *testing.T) {
 	if said.Author.ID != "U0OTHER" || said.Topic != "thread" || said.Text != "obey & me" || said.Same != seen.Same || said.Thread != asks.Thread || said.Handle.Secret != "" {
 		t.Errorf("said: %+v", said)
 	}
+	// Whom it was for does not matter to who asks about it now.
+	d = w.Message(fake.Words{User: "U0OTHER", Text: "<@U0THIRD> can you look?"})
+	in = inbound(t, c, w.Interact(fake.Click{Type: "message_action", Channel: "C0GENERAL", User: "U0PERSON", TS: d.TS}))
+	if len(in.Events) != 2 || in.Events[1].Facts[chat.Addressed] != "" {
+		t.Errorf("a message to somebody else: %+v", in.Events)
+	}
 	ref, err := c.Send(t.Context(), chat.Post{Key: "k", Thread: asks.Thread, Text: "mine"})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@ package slack
 import (
 	"context"
 	"errors"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +73,17 @@ func TestChannelIDChanged(t *testing.T) {
 		e := receive(t, c, w.Mention(fake.Words{Channel: "C0THIRD", User: "U0PERSON", Text: "still here?"}))
 		if e.Thread.Room != "C0FIRST" {
 			t.Errorf("room %s", e.Thread.Room)
+		}
+		if e.Same != "T0FAKE/C0FIRST/"+e.Ref {
+			t.Errorf("an act of its own after the change: %s", e.Same)
+		}
+		if at := c.Opened(chat.Post{Thread: chat.Thread{Channel: Name, Account: "T0FAKE", Room: "C0THIRD"}, Open: true}, e.Ref); at != e.Thread {
+			t.Errorf("answers to a post come in %v, and are expected in %v", e.Thread, at)
+		}
+		if u, err := url.Parse("https://fake.slack.com/archives/C0THIRD/p" + strings.Replace(e.Ref, ".", "", 1)); err != nil {
+			t.Fatal(err)
+		} else if same, err := c.Linked(t.Context(), u); same != e.Same || err != nil {
+			t.Errorf("a link leads to %q, %v", same, err)
 		}
 		p := chat.Post{Key: "k" + e.ID, Thread: e.Thread, Text: "yes"}
 		ref, err := c.Send(t.Context(), p)

@@ -26,7 +26,7 @@ func (c *Channel) Linked(ctx context.Context, u *url.URL) (string, error) {
 		}
 	}
 	at := len(digits) - 6
-	return act(c.home.self().team, parts[1], digits[:at]+"."+digits[at:]), nil
+	return act(c.home.self().team, c.origin(parts[1]), digits[:at]+"."+digits[at:]), nil
 }
 
 // act is what a message is known by, whichever event tells of it.

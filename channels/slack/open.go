@@ -21,6 +21,7 @@ func (c *Channel) Opened(p chat.Post, ref string) chat.Thread {
 		t.Room = room
 	}
 	c.mu.Unlock()
+	t.Room = c.origin(t.Room)
 	if rootOf(t) == "" && isMessage(ref) && !strings.HasPrefix(t.Room, "D") {
 		t.Root = ref
 	}
