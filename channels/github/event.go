@@ -394,7 +394,8 @@ func (d *delivery) edited(a aboutness, root int64, t *thing, text string) ([]cha
 		return []chat.Event{d.context(a, root, t), e}, ""
 	}
 	e.Kind, e.Topic = chat.Edited, "edited"
-	if d.Sender.ID != t.User.ID {
+	if d.Sender.ID != t.User.ID { // and so these may be the words of who edited
+		e.Author = d.author(d.Sender)
 		e.Facts["editor"] = strconv.FormatInt(d.Sender.ID, 10)
 	}
 	return []chat.Event{e}, ""
