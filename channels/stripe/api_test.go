@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,8 +142,8 @@ func TestCallRefused(t *testing.T) {
 	if _, err := none.Call(t.Context(), "", "GET", "/v1/events", nil, ""); err == nil {
 		t.Error("asked without a key")
 	}
-	if err := none.Missed(t.Context(), now, nil, nil); err == nil {
-		t.Error("nothing was missed, without having asked")
+	if err := errors.Join(none.Missed(t.Context(), now, nil, nil), none.Listen(t.Context(), nil)); err != nil {
+		t.Errorf("without a key: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -256,4 +257,55 @@ func TestMissed(t *testing.T) {
 	if err := c.Missed(t.Context(), now, nil, func(context.Context, channels.Inbound) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// T37: while Heddle runs, it asks now and then for what did not arrive.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var down, refused atomic.Bool
+		s := fake.New(fake.Options{Hook: func(fake.Call) fake.Fault {
+			switch {
+			case refused.Load():
+				return fake.Fault{Status: 401, Code: "api_key_expired"}
+			case down.Load():
+				return fake.Fault{Status: 503, Code: "api_error"}
+			}
+			return fake.Fault{}
+		}})
+		c := beside(t, s, Options{})
+		ids, ended := make(chan string, 10), make(chan error, 1)
+		go func() {
+			ended <- c.Listen(t.Context(), func(_ context.Context, in channels.Inbound) error {
+				for _, e := range in.Events {
+					ids <- e.ID
+				}
+				return nil
+			})
+		}()
+		pass := func(d time.Duration) {
+			timer := time.NewTimer(d)
+			<-timer.C
+			synctest.Wait()
+		}
+		event := func() string {
+			return s.Event(fake.What{Type: "invoice.paid", Object: fake.Object{"id": "in_1", "object": "invoice"}, Missed: true}).EventID
+		}
+		pass(sweepEvery + time.Minute)
+		first := event()
+		pass(sweepEvery)
+		down.Store(true)
+		second := event()
+		pass(3 * sweepEvery)
+		down.Store(false)
+		pass(2 * sweepEvery)
+		if a, b := <-ids, <-ids; a != first || b != second || len(ids) > 0 {
+			t.Errorf("events %s, %s and %d more; want %s, %s", a, b, len(ids), first, second)
+		}
+		refused.Store(true)
+		pass(2 * sweepEvery)
+		if err := <-ended; !errors.Is(err, channels.ErrFatal) {
+			t.Errorf("ended with %v", err)
+		}
+	})
 }

@@ -17,21 +17,50 @@ import (
 )
 
 const (
-	kept      = 30 * 24 * time.Hour // how long Stripe can be asked for an event
-	pageSize  = 100
-	mostPages = 20 // of an account
-	takeSize  = 50 // events admitted at once
+	sweepEvery = 10 * time.Minute
+	overlap    = 5 * time.Minute // how much earlier a sweep looks
+	pageSize   = 100
+	mostPages  = 20 // of an account
+	takeSize   = 50 // events admitted at once
 )
+
+// Listen holds no connection: it asks every few minutes for the events that
+// did not arrive meanwhile, because Stripe switches an endpoint off that fails for
+// long. Without a key it asks for nothing.
+func (c *Channel) Listen(ctx context.Context, take channels.Take) error {
+	if c.api == nil {
+		return nil
+	}
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	since := c.now()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		began := c.now()
+		err := c.Missed(ctx, since.Add(-overlap), nil, take)
+		var e *CallError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			since = began
+		case errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && len(c.accounts) == 0):
+			return fmt.Errorf("%w: %w", channels.ErrFatal, err)
+		} // else once more from the same time
+	}
+}
 
 // Missed hands on the events since then that did not arrive everywhere, in the
 // own account and in the connected ones that the settings name. Followed threads
-// need nothing more: nobody speaks there. Thin events cannot be asked for.
+// need nothing more: nobody speaks there. Thin events cannot be asked for, and
+// without a key nothing can, of which Setup warns.
 func (c *Channel) Missed(ctx context.Context, since time.Time, _ []chat.Thread, take channels.Take) error {
 	if c.api == nil {
-		return errNoKey
-	}
-	if oldest := c.now().Add(-kept); since.Before(oldest) {
-		since = oldest
+		return nil
 	}
 	suffix := ""
 	if c.mode == "test" {

@@ -49,6 +49,7 @@ type Channel struct {
 var (
 	_ channels.Webhook   = (*Channel)(nil)
 	_ channels.Historian = (*Channel)(nil)
+	_ channels.Socket    = (*Channel)(nil)
 	_ channels.Signer    = (*Channel)(nil)
 )
 

@@ -39,7 +39,9 @@ func newChannel(t testing.TB, o Options) *Channel {
 
 func harness() channeltest.Harness {
 	return channeltest.Harness{
-		New:    func(t testing.TB, _ string) channeltest.Channel { return newChannel(t, Options{}) },
+		New: func(t testing.TB, apiURL string) channeltest.Channel {
+			return newChannel(t, Options{APIKey: "key_" + channeltest.Canary, APIURL: apiURL}) // of no known mode, so both are taken
+		},
 		Route:  "webhook",
 		Sign:   func(body []byte, at time.Time) http.Header { return sign(secret, body, at) },
 		Signed: []string{"Stripe-Signature"},

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	fakestripe "github.com/heddlehq/heddle/fakes/stripe"
+	"github.com/heddlehq/heddle/state"
 )
 
 // stripeWorld is the fake Stripe of a script.
@@ -29,9 +30,10 @@ type stripeWorld struct {
 //	put FILE: an object is as in FILE now, and nobody is told
 //	raw STATUS FILE [HOW]: a body through the front door, as the command raw does
 //	asked N METHOD PATH: the program has made so many calls
+//	noted: waits until the store says since when Stripe is listened to
 func cmdStripe(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 1, "stripe on|event|again|put|raw|asked ...")
-	w, _ := in(ts)
+	w, ctx := in(ts)
 	if args[0] == "on" {
 		w.stripe = &stripeWorld{fakestripe.New(fakestripe.Options{APIKey: "rk_test_canary", Secret: "whsec_canary"}), map[string]fakestripe.Delivery{}}
 		api := httptest.NewServer(w.stripe)
@@ -66,6 +68,11 @@ func cmdStripe(ts *testscript.TestScript, neg bool, args []string) {
 		if n := w.stripe.Calls()[rest[1]+" "+rest[2]]; strconv.Itoa(n) != rest[0] {
 			ts.Fatalf("%d calls of %s %s, want %s: %v", n, rest[1], rest[2], rest[0], w.stripe.Calls())
 		}
+	case "noted":
+		w.look(ctx, ts, func(st state.Store) bool {
+			at, err := st.Value(ctx, "listening", "stripe")
+			return err == nil && at != nil
+		})
 	default:
 		ts.Fatalf("stripe %s: no such verb", args[0])
 	}
