@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	fakegithub "github.com/heddlehq/heddle/fakes/github"
+	"github.com/heddlehq/heddle/state"
 )
 
 // githubWorld is the fake GitHub of a script.
@@ -54,11 +55,12 @@ func (g *githubWorld) hook(c fakegithub.Call) fakegithub.Fault {
 //	missed NAME TEXT: a comment whose delivery failed, as GitHub has noted
 //	redelivered: what the program has asked for again comes
 //	fault CALL stall|cut|lose|STATUS [RETRY-AFTER], await-call CALL
+//	heard: waits until the program has noted that it listens
 //	reactions NAME REACTION ...: waits until these stand at what was said
 //	raw STATUS EVENT FILE [HOW]: a body through the front door, as the command raw does
 //	posts N [PATTERN ...]: as the command posts does
 func cmdGitHub(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, neg, args, 1, "github on|say|do|edit|delete|again|replay|form|missed|redelivered|fault|await-call|raw|posts|reactions ...")
+	need(ts, neg, args, 1, "github on|say|do|edit|delete|again|replay|form|missed|redelivered|fault|await-call|raw|posts|heard|reactions ...")
 	w, ctx := in(ts)
 	if args[0] == "on" {
 		w.startGitHub(ts)
@@ -149,6 +151,11 @@ func cmdGitHub(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.quiet(ctx, ts)
 		g.checkPosts(ts, n, args[2:])
+	case "heard":
+		w.look(ctx, ts, func(st state.Store) bool {
+			at, err := st.Value(ctx, "listening", "github")
+			return err == nil && at != nil
+		})
 	case "reactions":
 		for want := fmt.Sprint(args[2:]); fmt.Sprint(g.Reactions(g.sent[name].NodeID)) != want; {
 			select {
