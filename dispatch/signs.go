@@ -181,13 +181,16 @@ func (s *Signs) put(ctx context.Context, space, key string, v any) error {
 }
 
 // end swaps the marks of a lease for the outcome. Work that was cut off leaves
-// them to whoever goes on with it.
+// them to whoever goes on with it. A provider that does not answer holds nobody
+// for long, nor a stop: what is still marked then is swept.
 func (s *Signs) end(ctx context.Context, c state.ID, t *marking, cut bool) {
 	s.mu.Lock()
 	if s.turns[c] == t {
 		delete(s.turns, c)
 	}
 	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, markTime)
+	defer cancel()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if cut && t.outcome == "" {

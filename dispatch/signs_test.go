@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +22,18 @@ import (
 type signer struct {
 	*fake
 	fail error
+	hang atomic.Bool // marks are not answered
 
 	mu    sync.Mutex
 	shown []string // "ref progress" and "author text"
 	at    []time.Duration
 }
 
-func (s *signer) Mark(_ context.Context, _ chat.Thread, ref string, p channels.Progress) error {
+func (s *signer) Mark(ctx context.Context, _ chat.Thread, ref string, p channels.Progress) error {
+	if s.hang.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	return s.show(ref + " " + [...]string{"cleared", "working", "answered", "failed"}[p])
 }
 
@@ -172,6 +178,32 @@ func TestMarksAreNotLeftBehind(t *testing.T) {
 		}
 		if all := s.all(); all[len(all)-1] != "8 cleared" {
 			t.Errorf("shown was %v", all)
+		}
+	}, &took, &outcome)
+}
+
+// A provider that does not answer holds up neither a turn's end for each of its
+// marks nor a stop; the marks are kept for the sweep.
+func TestMarksThatAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	took, outcome := 3*time.Second, "answered"
+	signing(t, func(w *world, s *signer) {
+		const marks = 10
+		for i := range marks {
+			e := event(fmt.Sprint("m", i), chat.Mention, thread("r", "1"))
+			e.Ref = fmt.Sprint(i)
+			if _, err := w.gw.admit(w.Context(), []chat.Event{e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.run()
+		w.pass(2 * time.Second)
+		s.hang.Store(true)
+		if took, err := w.drained(); took > time.Second+markTime || err != nil {
+			t.Errorf("stopped after %v with %v", took, err)
+		}
+		if n := w.noted(); len(n) != marks {
+			t.Errorf("noted are %v, want all %d", n, marks)
 		}
 	}, &took, &outcome)
 }

@@ -60,7 +60,7 @@ func (g *Gateway) work(hard context.Context, l state.Lease) {
 		id := l.Conversation.ID
 		t := s.begin(id)
 		beat.Go(func() { s.show(ctx, l, t) })
-		end = func(err error) { s.end(context.WithoutCancel(hard), id, t, err != nil) }
+		end = func(err error) { s.end(hard, id, t, err != nil) }
 	}
 	_, err := guard(log, func() (struct{}, error) { return struct{}{}, g.Engine.Run(ctx, g.soft, l) })
 	cancel(nil)
