@@ -43,7 +43,7 @@ func (r *run) posted(turn string, n int, p harness.Posted) {
 	if open && len(posts) == 0 { // files open no thread
 		posts = r.posts(at, strings.Join(names, ", "), p.Trust)
 	}
-	if open || len(posts) == 0 {
+	if open || len(posts) == 0 || posts[len(posts)-1].Files != nil { // the text became a file itself
 		posts = append(posts, chat.Post{})
 	}
 	posts[len(posts)-1].Files = p.Files

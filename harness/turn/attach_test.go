@@ -78,6 +78,31 @@ func TestFilesArePosted(t *testing.T) {
 	}
 }
 
+// Calls that run side by side post in the order in which they were made.
+func TestFilesKeepTheOrderOfCalls(t *testing.T) {
+	t.Parallel()
+	posted := make(chan struct{})
+	w := newWorld(t, func(c *harness.Context) string {
+		a := harness.UseAttach(c)
+		post := func(call *harness.Call) (string, error) {
+			return "done", a.Post(call, "", chat.Attachment{Name: call.Tool, Data: []byte("1")})
+		}
+		return plain(act("first", func(_ context.Context, call *harness.Call) (string, error) {
+			<-posted
+			return post(call)
+		}), act("second", func(_ context.Context, call *harness.Call) (string, error) {
+			defer close(posted)
+			return post(call)
+		}))(c)
+	}, call("first", "second"), scripted.Say("end"))
+	w.takesFiles(true)
+	w.ask("U1", "please")
+	ps, err := w.store.Posts(t.Context(), state.ConversationID("tested", thread))
+	if err != nil || len(ps) != 3 || ps[0].Post.Files[0].Name != "first" || ps[1].Post.Files[0].Name != "second" {
+		t.Errorf("posted %+v, %v", ps, err)
+	}
+}
+
 // Where no file can be posted, the model has no tool for it, and a call fails.
 func TestFilesAreNotPostedEverywhere(t *testing.T) {
 	t.Parallel()
@@ -107,6 +132,28 @@ func TestFilesOpenNoThread(t *testing.T) {
 	first, second := ps[0].Post, ps[1].Post
 	if first.Text != "a, b" || first.Files != nil || !first.Open || first.Thread != room || len(second.Files) != 2 || second.Text != "" || second.After != first.Key {
 		t.Errorf("posted %+v, then %+v", first, second)
+	}
+}
+
+// A text above files that is so long that it becomes a file takes no file's place.
+func TestLongTextAboveFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, attaching, scripted.Call("write", `{"path":"f","content":"1"}`),
+		scripted.Call("attach", `{"path":"f","text":"a\n---\nb\n---\nc\n---\nd\n---\ne"}`), scripted.Say("end"))
+	w.takesFiles(true)
+	w.ask("U1", "please")
+	ps, err := w.store.Posts(t.Context(), state.ConversationID("tested", thread))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range ps {
+		for _, f := range p.Post.Files {
+			got = append(got, f.Name)
+		}
+	}
+	if d := cmp.Diff([]string{"answer.md", "f"}, got); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
 	}
 }
 

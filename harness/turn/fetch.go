@@ -67,7 +67,7 @@ func (r *run) fetchOf(ctx context.Context, d record.Declared) (record.Fetched, e
 			rec.Files = append(rec.Files, g)
 			break
 		}
-		data := r.get(limited, d, f, left, &g)
+		data := r.get(limited, d, f, left, rec.Files, &g)
 		if ctx.Err() != nil {
 			return rec, context.Cause(ctx)
 		}
@@ -82,11 +82,12 @@ func (r *run) fetchOf(ctx context.Context, d record.Declared) (record.Fetched, e
 	return rec, nil
 }
 
-// get reads one file, or notes why not.
-func (r *run) get(ctx context.Context, d record.Declared, f chat.File, left int64, g *record.Got) []byte {
-	most := min(left, chat.MaxFileBytes, mostOfAll-r.keptBytes())
+// get reads one file, or notes why not; others of the same message come before it.
+func (r *run) get(ctx context.Context, d record.Declared, f chat.File, left int64, others []record.Got, g *record.Got) []byte {
+	kept, bytes := r.kept(others)
+	most := min(left, chat.MaxFileBytes, mostOfAll-bytes)
 	switch {
-	case len(r.f.Files) >= mostKept || most <= 0 && left > 0:
+	case kept >= mostKept || most <= 0 && left > 0:
 		g.Note = "not fetched: the files of this conversation have reached their limit"
 		return nil
 	case f.Bytes > chat.MaxFileBytes:
@@ -117,12 +118,20 @@ func (r *run) get(ctx context.Context, d record.Declared, f chat.File, left int6
 	return got.Data
 }
 
-func (r *run) keptBytes() int64 {
-	n := 0
-	for _, k := range r.f.Files {
-		n += record.BlobBytes(k.Blob)
+// kept counts the files of the conversation, with those of the message so far.
+func (r *run) kept(others []record.Got) (files int, bytes int64) {
+	add := func(blob string) {
+		if blob != "" {
+			files, bytes = files+1, bytes+int64(record.BlobBytes(blob))
+		}
 	}
-	return int64(n)
+	for _, k := range r.f.Files {
+		add(k.Blob)
+	}
+	for _, g := range others {
+		add(g.Blob)
+	}
+	return files, bytes
 }
 
 // keepFile puts a file into the next commit; others of the same record come before it.

@@ -187,6 +187,12 @@ func TestKeptFilesAreBounded(t *testing.T) {
 	w.wary.stable = false
 	for i := range 6 {
 		files := map[string][]byte{"A": bytes.Repeat([]byte{0, byte(i)}, chat.MaxFileBytes/2), "B": bytes.Repeat([]byte{1, byte(i)}, chat.MaxFileBytes/2)}
+		switch i { // what is left is one byte, and two are there
+		case 4:
+			files["B"] = files["B"][1:]
+		case 5:
+			files = map[string][]byte{"A": {0}, "B": {1}}
+		}
 		w.attach("look", chat.Message, files, chat.File{ID: "A", Name: "a"}, chat.File{ID: "B", Name: "b"})
 	}
 	f := w.present()
@@ -194,7 +200,7 @@ func TestKeptFilesAreBounded(t *testing.T) {
 	for _, k := range f.Files {
 		paths[k.Path] = true
 	}
-	if len(f.Files) != 10 || len(paths) != 10 || !paths["in/a"] || !paths["in/b-5"] {
+	if len(f.Files) != 11 || len(paths) != 11 || !paths["in/a"] || !paths["in/b-5"] || !paths["in/a-6"] {
 		t.Errorf("%d files, at %v", len(f.Files), paths)
 	}
 	if !strings.Contains(transcript(w.request(-1)), "the files of this conversation have reached their limit") {
