@@ -117,15 +117,26 @@ func (p *parts) engine(log keeper, logger *slog.Logger) (*turn.Engine, error) {
 	return e, nil
 }
 
-// unknown lists the models for which there are no figures.
+// unknown lists the models of the settings for which there are no figures.
 func (p *parts) unknown() []string {
 	if p.models == nil {
 		return nil
 	}
+	names := slices.Collect(maps.Values(p.names))
+	for _, after := range p.file.after {
+		names = append(names, after...)
+	}
+	for _, a := range p.file.agents {
+		names = append(names, a.Model, a.Compaction.Model)
+		for _, r := range a.Ladder {
+			names = append(names, r.Model)
+		}
+	}
+	slices.Sort(names)
 	var out []string
-	for _, n := range slices.Sorted(maps.Values(p.names)) {
-		if c, err := p.models.Resolve(n); err == nil && !c.Spec.Known && !slices.Contains(out, n) {
-			out = append(out, n)
+	for _, n := range names {
+		if c, err := p.models.Resolve(n); err == nil && !c.Spec.Known && !slices.Contains(out, c.Full()) {
+			out = append(out, c.Full())
 		}
 	}
 	return out
