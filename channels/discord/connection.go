@@ -37,7 +37,7 @@ const (
 	mostBytes  = 32 << 20        // of one frame: a guild with all its channels
 	mostAtOnce = 256             // frames admitted together, and waiting
 	saveEvery  = time.Second
-	replyTime  = 5 * time.Second // of answering an interaction
+	replyTime  = 4 * time.Second // of answering an interaction: after three Discord takes none
 	repliesAt  = 16              // once
 )
 
@@ -337,9 +337,13 @@ func (k *connection) inbound(ctx context.Context, f frame) (in channels.Inbound,
 // reply answers an interaction. Discord takes one answer only and shows the
 // person if none came, so what fails is left at that.
 func (k *connection) reply(ctx context.Context, i *interaction, answer []byte) {
-	k.slots <- struct{}{}
-	defer func() { <-k.slots }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
 	defer cancel()
+	select {
+	case k.slots <- struct{}{}:
+		defer func() { <-k.slots }()
+	case <-ctx.Done():
+		return
+	}
 	_ = k.request(ctx, http.MethodPost, "/interactions/"+url.PathEscape(i.ID)+"/"+url.PathEscape(i.Token)+"/callback", "application/json", answer, nil)
 }
