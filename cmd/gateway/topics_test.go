@@ -23,15 +23,14 @@ func TestIsTopic(t *testing.T) {
 	}
 }
 
-// TestEventGuides checks that the settings of the guides to machines that report
-// are accepted as they stand there.
+// TestEventGuides checks that the settings of the guides to channels are accepted as they stand there.
 func TestEventGuides(t *testing.T) {
 	t.Parallel()
 	vars := map[string]string{
 		"SLACK_BOT_TOKEN": "xoxb-1-2-abc", "SLACK_SIGNING_SECRET": "abc-1-2", "OPENAI_API_KEY": "sk-1-2-abc",
-		"STRIPE_WEBHOOK_SECRET": "whsec_12ab", "STRIPE_API_KEY": "rk_live_12ab", "ALERTS_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+		"DISCORD_BOT_TOKEN": "MTIz.abc.def", "STRIPE_WEBHOOK_SECRET": "whsec_12ab", "STRIPE_API_KEY": "rk_live_12ab", "ALERTS_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
 	}
-	for _, g := range []struct{ file, begin string }{{"../../docs/stripe.md", "agents:"}, {"../../docs/webhooks.md", "webhooks:\n  alerts:"}} {
+	for _, g := range []struct{ file, begin string }{{"../../docs/stripe.md", "agents:"}, {"../../docs/webhooks.md", "webhooks:\n  alerts:"}, {"../../docs/discord.md", "access:"}, {"../../docs/discord.md", "routes:"}} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "gateway.yaml")
 		if err := errors.Join(
