@@ -57,7 +57,7 @@ func TestScript(t *testing.T) {
 			"stripe": cmdStripe, "discord": cmdDiscord, "webhook": cmdWebhook, "under": cmdUnder, "stands": cmdStands, "sockets": cmdSockets, "socket": cmdSocket, "by-socket": cmdBySocket,
 			"by-socket-again": cmdBySocketAgain, "said": cmdSaid, "take-back": cmdTakeBack, "marked": cmdMarked,
 			"slash": cmdSlash, "click": cmdClick, "last": cmdLast, "whispered": cmdWhispered,
-			"install": cmdInstall, "unheard": cmdUnheard,
+			"install": cmdInstall, "unheard": cmdUnheard, "storm-mention": cmdStormMention, "tampered": cmdTampered,
 		},
 	})
 }

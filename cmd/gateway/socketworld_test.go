@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -160,4 +163,39 @@ func cmdUnheard(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 2, "unheard NAME TEXT [USER] [THREAD]")
 	w, _ := in(ts)
 	w.heard[args[0]] = w.slack.Mention(w.said(ts, args))
+}
+
+// storm-mention NAME N: N mentions that are the message NAME, under other event
+// ids, at once.
+func cmdStormMention(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "storm-mention NAME N")
+	w, _ := in(ts)
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	words := w.words[args[0]]
+	words.TS = w.heard[args[0]].TS
+	var wg sync.WaitGroup
+	for range n {
+		d := w.slack.Mention(words)
+		wg.Go(func() {
+			if status, err := w.post(d); err != nil || status != http.StatusOK {
+				panic("a delivery of the storm failed")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// tampered NAME TEXT: the delivery NAME again, signed, with another text.
+func cmdTampered(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "tampered NAME TEXT")
+	w, _ := in(ts)
+	was, err := json.Marshal(w.words[args[0]].Text)
+	ts.Check(err)
+	body := bytes.ReplaceAll(w.heard[args[0]].Body, was[1:len(was)-1], []byte(args[1]))
+	if bytes.Equal(body, w.heard[args[0]].Body) {
+		ts.Fatalf("nothing changed")
+	}
+	d := w.slack.Sign(body)
+	w.deliver(ts, d, http.StatusOK)
 }
