@@ -14,6 +14,13 @@ import (
 
 func handleSpace(channel string) string { return "handle/" + channel }
 
+// kept is a handle, and whose event it came with: several people may press the
+// buttons of one message, and the last one's handle is kept.
+type kept struct {
+	chat.Handle
+	Author string `json:"author,omitempty"`
+}
+
 func handleKey(t chat.Thread, ref string) string { return t.Key() + " " + ref }
 
 // sweepEvery is how often handles that have ended are looked for.
@@ -28,7 +35,7 @@ func (g *Gateway) keepHandles(ctx context.Context, in []state.Admit) error {
 		if e.Handle.Secret == "" || a.Ignored != "" {
 			continue
 		}
-		data, err := json.Marshal(e.Handle)
+		data, err := json.Marshal(kept{e.Handle, e.Author.ID})
 		if err != nil {
 			return err
 		}
@@ -45,11 +52,11 @@ func (g *Gateway) keepHandles(ctx context.Context, in []state.Admit) error {
 
 // handleOf returns the handle of an event, zero if there is none or it has ended.
 // What cannot be read is none: it is answered without.
-func handleOf(ctx context.Context, values state.Values, now time.Time, t chat.Thread, ref string) chat.Handle {
-	var h chat.Handle
+func handleOf(ctx context.Context, values state.Values, now time.Time, t chat.Thread, ref string) kept {
+	var h kept
 	data, err := values.Value(ctx, handleSpace(t.Channel), handleKey(t, ref))
 	if err != nil || data == nil || json.Unmarshal(data, &h) != nil || !now.Before(h.Until) {
-		return chat.Handle{}
+		return kept{}
 	}
 	return h
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -75,20 +76,16 @@ func (g *Gateway) receive(c echo.Context, w channels.Webhook, r channels.Route) 
 	if enc := strings.Join(req.Header.Values("Content-Encoding"), ","); enc != "" && enc != "identity" {
 		return g.refuse(c, w, http.StatusUnsupportedMediaType, "content encoding")
 	}
-	room := r.MaxBytes
-	if req.ContentLength >= 0 {
-		room = min(room, req.ContentLength)
-	}
-	defer g.bodies.Add(-room)
-	if g.bodies.Add(room) > mostBodies {
+	// Not every ResponseWriter can; the server's own time-out then bounds it.
+	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(bodyTime))
+	counted := &countedBody{next: req.Body, all: &g.bodies}
+	defer counted.release()
+	body, err := readBody(counted, req.ContentLength, r.MaxBytes)
+	switch {
+	case errors.Is(err, errCrowded):
 		c.Response().Header().Set("Retry-After", "1")
 		c.Response().Header().Set("Connection", "close")
 		return g.refuse(c, w, http.StatusServiceUnavailable, "too many bodies at once")
-	}
-	// Not every ResponseWriter can; the server's own time-out then bounds it.
-	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(bodyTime))
-	body, err := readBody(req, r.MaxBytes)
-	switch {
 	case errors.Is(err, errTooLarge):
 		c.Response().Header().Set("Connection", "close")
 		return g.refuse(c, w, http.StatusRequestEntityTooLarge, "too large")
@@ -134,12 +131,33 @@ func refuse(c echo.Context, code int) error {
 
 var errTooLarge = errors.New("body too large")
 
+var errCrowded = errors.New("all bodies together are too large")
+
+// A countedBody counts what has come of a body among all that are held: what is
+// only announced takes no room from others.
+type countedBody struct {
+	next io.Reader
+	all  *atomic.Int64
+	own  int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.next.Read(p)
+	b.own += int64(n)
+	if b.all.Add(int64(n)) > mostBodies {
+		return 0, errCrowded
+	}
+	return n, err
+}
+
+func (b *countedBody) release() { b.all.Add(-b.own) }
+
 // readBody reads the raw body, at most limit bytes.
-func readBody(req *http.Request, limit int64) ([]byte, error) {
-	if req.ContentLength > limit {
+func readBody(r io.Reader, announced, limit int64) ([]byte, error) {
+	if announced > limit {
 		return nil, errTooLarge
 	}
-	body, err := io.ReadAll(io.LimitReader(req.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(body)) > limit {
 		return nil, errTooLarge
 	}

@@ -504,7 +504,32 @@ func TestBodiesAreBounded(t *testing.T) {
 			t.Errorf("%d bytes: status %d, want %d", size, rec.Code, want)
 		}
 	}
-	if n := g.bodies.Load(); n != mostBodies-10 {
-		t.Errorf("%d bytes are held after all answers", n-(mostBodies-10))
+	// Who announces much and sends nothing takes nothing from others.
+	g.bodies.Store(mostBodies - 1010)
+	slow, end := io.Pipe()
+	held := good("")
+	held.Body, held.ContentLength = slow, 1000
+	answered := make(chan int)
+	go func() {
+		rec := httptest.NewRecorder()
+		g.Handler().ServeHTTP(rec, held)
+		answered <- rec.Code
+	}()
+	if _, err := end.Write([]byte("[")); err != nil {
+		t.Fatal(err)
+	}
+	rec := httptest.NewRecorder()
+	g.Handler().ServeHTTP(rec, good(strings.Repeat(" ", 100)+"[]"))
+	if rec.Code != 200 {
+		t.Errorf("beside a slow one: status %d", rec.Code)
+	}
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-answered; code != 400 && code != 200 {
+		t.Errorf("the slow one: status %d", code)
+	}
+	if n := g.bodies.Load(); n != mostBodies-1010 {
+		t.Errorf("%d bytes are held after all answers", n-(mostBodies-1010))
 	}
 }

@@ -100,7 +100,7 @@ func (g *Gateway) attempt(ctx context.Context, e state.Effect) state.Outcome {
 		}
 	}
 	if e.Post.ReplyTo != "" && s.Limits().Handles {
-		e.Post.Handle = handleOf(ctx, g.Store, g.Clock(), e.Post.Thread, e.Post.ReplyTo)
+		e.Post.Handle = handleOf(ctx, g.Store, g.Clock(), e.Post.Thread, e.Post.ReplyTo).Handle
 	}
 	began := g.Clock()
 	ref, err := guard(g.Logger, func() (string, error) { return s.Send(ctx, e.Post) })

@@ -239,7 +239,7 @@ func TestRefusalsAreWhispered(t *testing.T) {
 			w.gw.Signs.Refused(e, "no")
 			w.pass(time.Millisecond)
 		}
-		h := chat.Handle{Secret: " by handle", Until: time.Now().Add(time.Minute)}
+		h := kept{chat.Handle{Secret: " by handle", Until: time.Now().Add(time.Minute)}, "U1"}
 		if err := w.gw.Signs.put(w.Context(), handleSpace("fake"), handleKey(thread("r", "1"), "7"), h); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestRefusalsAreWhispered(t *testing.T) {
 		refuse("U1", "r")
 		w.pass(2 * time.Minute)
 		refuse("U1", "r")
-		if d := cmp.Diff([]string{"U1 no by handle", "U2 no by handle", "U1 no", "U1 no"}, s.all()); d != "" {
+		if d := cmp.Diff([]string{"U1 no by handle", "U2 no", "U1 no", "U1 no"}, s.all()); d != "" {
 			t.Errorf("told (-want +got):\n%s", d)
 		}
 		if n := len(w.log.find("refusal told")); n != 4 {

@@ -71,7 +71,9 @@ func (s *Signs) tell(ctx context.Context, w whisper) {
 		log.Warn("refusal not told", "err", err)
 		return
 	}
-	e.Handle = handleOf(ctx, s.values, s.clock(), e.Thread, e.Ref)
+	if h := handleOf(ctx, s.values, s.clock(), e.Thread, e.Ref); h.Author == e.Author.ID {
+		e.Handle = h.Handle // by another one's, that one would be told
+	}
 	if _, err := guard(s.log, func() (struct{}, error) {
 		return struct{}{}, s.whispers.to[e.Thread.Channel].Whisper(ctx, e, w.text)
 	}); err != nil {
