@@ -175,6 +175,31 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// What two workspaces share is looked up in each: a channel may be public in one
+// and private in the other, and a person has a direct message in each.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	w := newTenants(t, func(o *fake.Options) {
+		kind := "channel"
+		if o.Team == "T0BLUE" {
+			kind = "group"
+		}
+		o.Users, o.Channels = append(o.Users, fake.User{ID: "U0BOTH"}), append(o.Channels, fake.Channel{ID: "C0SHARED", Kind: kind})
+	})
+	installIn(t, w.Channel, w.red)
+	installIn(t, w.Channel, w.blue)
+	for _, at := range []*fake.Workspace{w.red, w.blue} {
+		team := at.Options().Team
+		open, err := w.Open(t.Context(), chat.Thread{Channel: Name, Account: team, Room: "C0SHARED"})
+		if open != (team == "T0RED") || err != nil {
+			t.Errorf("%s: open %v, %v", team, open, err)
+		}
+		if _, err := w.Send(t.Context(), chat.Post{Key: "k", Thread: chat.Thread{Channel: Name, Account: team, Room: "U0BOTH"}, Text: "hi"}); err != nil || at.Calls()["conversations.open"] != 1 {
+			t.Errorf("%s: %v, %d direct messages opened", team, err, at.Calls()["conversations.open"])
+		}
+	}
+}
+
 // Only the browser that began an installation ends it, once, in time.
 func TestInstallState(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 func (c *Channel) Opened(p chat.Post, ref string) chat.Thread {
 	t := p.Thread
 	c.mu.Lock()
-	if room := c.direct[t.Room]; room != "" {
+	if room := c.direct[roomKey(t)]; room != "" {
 		t.Room = room
 	}
 	c.mu.Unlock()
@@ -48,6 +48,10 @@ func isMessage(ref string) bool {
 	return ok && whole && part
 }
 
+// roomKey is what a room or person is remembered by: workspaces may share them,
+// and do not see the same.
+func roomKey(t chat.Thread) string { return t.Account + "/" + t.Room }
+
 // place is a thread as the Web API knows it: the direct message with a person
 // for the person, and no root that is no message; with the workspace that it is in.
 func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, *installation, error) {
@@ -60,7 +64,7 @@ func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, *insta
 		return t, w, nil
 	}
 	c.mu.Lock()
-	room := c.direct[t.Room]
+	room := c.direct[roomKey(t)]
 	c.mu.Unlock()
 	if room == "" {
 		im, _, _, err := w.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{t.Room}})
@@ -76,7 +80,7 @@ func (c *Channel) place(ctx context.Context, t chat.Thread) (chat.Thread, *insta
 		if len(c.direct) >= roomsMost {
 			clear(c.direct)
 		}
-		c.direct[t.Room] = room
+		c.direct[roomKey(t)] = room
 		c.mu.Unlock()
 	}
 	t.Room = room

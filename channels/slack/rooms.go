@@ -27,7 +27,7 @@ type room struct {
 // Slack does not show is an error.
 func (c *Channel) Open(ctx context.Context, t chat.Thread) (bool, error) {
 	c.mu.Lock()
-	r, ok := c.rooms[t.Room]
+	r, ok := c.rooms[roomKey(t)]
 	c.mu.Unlock()
 	if ok && c.now().Sub(r.at) < roomAge {
 		return r.open, nil
@@ -47,7 +47,7 @@ func (c *Channel) Open(ctx context.Context, t chat.Thread) (bool, error) {
 	if len(c.rooms) >= roomsMost {
 		clear(c.rooms)
 	}
-	c.rooms[t.Room] = r
+	c.rooms[roomKey(t)] = r
 	c.mu.Unlock()
 	return r.open, nil
 }

@@ -59,7 +59,7 @@ func (c *Channel) Role(ctx context.Context, account string, a chat.Author) (chat
 			if !full || id[0] != 'S' {
 				continue
 			}
-			in, err := c.group(ctx, w, id)
+			in, err := c.group(ctx, w, account, id)
 			var se *channels.SendError
 			switch {
 			case errors.As(err, &se) && se.Verdict == channels.Rejected:
@@ -79,10 +79,11 @@ func guest(u *slack.User) bool {
 	return u.IsRestricted || u.IsUltraRestricted || u.IsStranger || u.IsBot || u.ID == "USLACKBOT"
 }
 
-// group returns the members of a user group.
-func (c *Channel) group(ctx context.Context, w *installation, id string) ([]string, error) {
+// group returns the members of a user group of a workspace.
+func (c *Channel) group(ctx context.Context, w *installation, account, id string) ([]string, error) {
+	key := account + "/" + id
 	c.mu.Lock()
-	g, ok := c.groups[id]
+	g, ok := c.groups[key]
 	c.mu.Unlock()
 	if ok && c.now().Sub(g.at) < groupAge {
 		return g.members, nil
@@ -94,7 +95,7 @@ func (c *Channel) group(ctx context.Context, w *installation, id string) ([]stri
 	}
 	g.members = members
 	c.mu.Lock()
-	c.groups[id] = g
+	c.groups[key] = g
 	c.mu.Unlock()
 	return members, nil
 }

@@ -72,9 +72,9 @@ type Channel struct {
 	posted posted
 
 	mu       sync.Mutex
-	groups   map[string]group         // by user group id; guarded by mu
-	rooms    map[string]room          // by id; guarded by mu
-	direct   map[string]string        // direct messages by person; guarded by mu
+	groups   map[string]group         // by workspace and user group; guarded by mu
+	rooms    map[string]room          // by workspace and id; guarded by mu
+	direct   map[string]string        // direct messages by workspace and person; guarded by mu
 	installs map[string]*installation // by workspace or organisation; guarded by mu
 	orgs     map[string]string        // organisations by workspace; guarded by mu
 	states   map[string]time.Time     // of installations, that were used; guarded by mu
