@@ -48,6 +48,8 @@ func (r *run) after(ctx context.Context) error {
 
 // stopped obeys those who wanted the turn to end while its callbacks ran: it has.
 func (r *run) stopped(ctx context.Context, turn string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime) // as long as the commit that follows
+	defer cancel()
 	if err := r.refresh(ctx); err != nil {
 		return err
 	}
