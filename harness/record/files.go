@@ -85,6 +85,8 @@ type Declared struct {
 type Kept struct {
 	Path string `json:"path"` // in a sandbox, below the working directory
 	Blob string `json:"blob"`
+	Of   string `json:"of,omitempty"`   // its message, see Mark
+	Gone bool   `json:"gone,omitempty"` // that was taken back: nobody gets the file any more
 }
 
 // FileBlob names the blob of a file by what is in it: its size and digest.
@@ -136,7 +138,7 @@ func (f *Fold) fetched(b Fetched) {
 		if g.Image {
 			m.Parts = append(m.Parts, model.Part{Kind: model.Image, Media: g.Media, Ref: g.Blob, Of: of})
 		}
-		if k := (Kept{Path: g.Path, Blob: g.Blob}); g.Blob != "" && !slices.Contains(f.Files, k) {
+		if k := (Kept{Path: g.Path, Blob: g.Blob, Of: of}); g.Blob != "" && !slices.Contains(f.Files, k) {
 			f.Files = append(f.Files, k)
 		}
 	}

@@ -459,7 +459,7 @@ func (f *Fold) Summarised() bool {
 }
 
 // checkpointVersion changes when the fold reads old records differently.
-const checkpointVersion = 19
+const checkpointVersion = 20
 
 // FoldBlob names the blob in which a conversation's last checkpoint is kept.
 const FoldBlob = "fold"

@@ -38,6 +38,12 @@ func (f *Fold) redact(of string) {
 	if f.Turn != nil && Mark(f.Turn.Event.Thread, f.Turn.Event.Ref) == of {
 		f.Turn.Event.Text, f.Turn.Event.Files = "", nil
 	}
+	for i, k := range f.Files {
+		if of != "" && k.Of == of {
+			f.Files = slices.Clone(f.Files) // a sandbox that is being opened reads them
+			f.Files[i].Gone = true
+		}
+	}
 	f.Declared = slices.DeleteFunc(f.Declared, func(d Declared) bool { return Mark(d.Thread, d.Ref) == of })
 	if len(f.Declared) == 0 {
 		f.Declared = nil

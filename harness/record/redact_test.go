@@ -40,6 +40,9 @@ func TestRedact(t *testing.T) {
 	if shared[0].Text != before {
 		t.Error("parts that others may hold were changed")
 	}
+	if len(f.Files) != 1 || !f.Files[0].Gone {
+		t.Errorf("files %+v, want the one of the message, gone", f.Files)
+	}
 	if f.Turn.Event.Text != "" || len(f.Declared) != 1 {
 		t.Errorf("the event is %+v, declared are %+v", f.Turn.Event, f.Declared)
 	}

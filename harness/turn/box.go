@@ -140,6 +140,9 @@ func (b *boxes) opener(name string, files []record.Kept) func(context.Context) (
 func (b *boxes) place(ctx context.Context, in *box, files []record.Kept) error {
 	for ; in.placed < len(files); in.placed++ {
 		k := files[in.placed]
+		if k.Gone {
+			continue
+		}
 		_, err := in.sb.Stat(ctx, k.Path)
 		if err == nil {
 			continue

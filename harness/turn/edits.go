@@ -44,8 +44,9 @@ func edited(entries []state.Entry, taken int64) (out []state.Entry, voids map[in
 			}
 			voids[out[at].Seq], voids[e.Seq] = takenBack, takenBack
 			delete(waits, of)
-		default:
+		case chat.Mention, chat.Message:
 			waits[of] = i
+		case chat.Reacted, chat.Action, chat.Command, chat.Notice, chat.Control: // about a message, or not what somebody wrote
 		}
 	}
 	return out, voids

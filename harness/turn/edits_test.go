@@ -48,6 +48,8 @@ func TestEditsOfWhatWaits(t *testing.T) {
 		"a deletion":            {[]chat.Event{about("a", chat.Message, "1", "U1", "old"), about("b", chat.Deleted, "1", "", "")}, "", 2},
 		"an edit, then deleted": {[]chat.Event{about("a", chat.Message, "1", "U1", "old"), about("b", chat.Edited, "1", "U1", "new"), about("c", chat.Deleted, "1", "U2", "")}, "", 3},
 		"one of two deleted":    {[]chat.Event{about("a", chat.Message, "1", "U1", "one"), about("b", chat.Message, "2", "U1", "two"), about("c", chat.Deleted, "1", "U1", "")}, "two", 2},
+		"a reaction between":    {[]chat.Event{about("a", chat.Message, "1", "U1", "old"), about("r", chat.Reacted, "1", "U1", "liked"), about("b", chat.Deleted, "1", "U1", "")}, "liked", 2},
+		"what is done to it":    {[]chat.Event{about("a", chat.Notice, "1", "U1", "labeled"), about("b", chat.Edited, "1", "U1", "new")}, "labeled new", 0},
 		"edited into an order":  {[]chat.Event{about("a", chat.Message, "1", "U1", "go"), about("b", chat.Edited, "1", "U1", "unfollow")}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +96,35 @@ func TestDeletionsRedact(t *testing.T) {
 	s := transcript(w.request(-1))
 	if strings.Contains(s, "4711") || strings.Count(s, "[taken back]") != 2 || !strings.Contains(s, "and this stays") || !strings.Contains(s, `from="U1"`) {
 		t.Errorf("the model sees\n%s", s)
+	}
+}
+
+// A file of a message that was taken back comes into no sandbox any more, and goes
+// with no task.
+func TestDeletionsKeepFilesOut(t *testing.T) {
+	t.Parallel()
+	boxed := func(c *harness.Context) string {
+		harness.UseSandbox(c, "memory")
+		return plain()(c)
+	}
+	w := newWorld(t, boxed, scripted.Say("one"), scripted.Call("read", `{"path":"in/plan.txt"}`), scripted.Call("read", `{"path":"in/b.txt"}`), scripted.Say("two"))
+	w.wary.stable = false
+	w.opts.Fetch = func(_ context.Context, f Wanted) (chat.Attachment, error) {
+		return chat.Attachment{Data: []byte("content of " + f.File.Name)}, nil
+	}
+	w.restart()
+	secret, other := about("a", chat.Message, "1", "U1", "see"), about("b", chat.Message, "2", "U1", "and see")
+	secret.Files, other.Files = []chat.File{{ID: "F1", Name: "plan.txt"}}, []chat.File{{ID: "F2", Name: "b.txt"}}
+	w.hears(secret, other)
+	w.run()
+	w.hears(about("c", chat.Deleted, "1", "U1", ""))
+	w.ask("U1", "read them")
+	got := of[record.Did](w.records())
+	if len(got) != 2 || got[0].End != record.Failed || got[1].Text != "content of b.txt\n" {
+		t.Errorf("read %+v", got)
+	}
+	if _, err := (&run{f: w.present()}).forwarded([]string{"in/plan.txt"}); err == nil {
+		t.Error("a task gets the file")
 	}
 }
 

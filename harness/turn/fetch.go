@@ -180,7 +180,7 @@ func (r *run) forwarded(paths []string) ([]record.Kept, error) {
 	}
 	var out []record.Kept
 	for _, p := range paths {
-		i := slices.IndexFunc(r.f.Files, func(k record.Kept) bool { return k.Path == p })
+		i := slices.IndexFunc(r.f.Files, func(k record.Kept) bool { return k.Path == p && !k.Gone })
 		if i < 0 {
 			return nil, fmt.Errorf("%w: nobody attached a file %q", harness.ErrArgs, p)
 		}
