@@ -143,13 +143,13 @@ func (d *demo) scene(ctx context.Context) (lack string, err error) {
 
 const demoEnd = `That is all of it: the mention was on disk before Slack got its 200, the model
 climbed from "fast" to "strong" with a shell inside one response, and the reply
-was posted once. To connect a real workspace: make a Slack app from the manifest
-in README.md, then
+was posted once. To connect a real workspace: make a Slack app from
+channels/slack/manifest.yaml, then
 
-  export SLACK_SIGNING_SECRET=... SLACK_BOT_TOKEN=xoxb-... ANTHROPIC_API_KEY=...
+  export SLACK_APP_TOKEN=xapp-... SLACK_BOT_TOKEN=xoxb-... ANTHROPIC_API_KEY=...
   go run ./cmd/gateway run        # or bin/gateway run, after make build
 
-and point the app's event URL at https://YOUR.HOST/slack/events.`
+No public address is needed; README.md says more.`
 
 // parts are those of a gateway whose Slack is the fake one.
 func (d *demo) parts(s *config.Settings, api string, provider model.Provider, names map[string]string) (parts, error) {

@@ -120,16 +120,19 @@ func cmdLast(ts *testscript.TestScript, neg bool, args []string) {
 	w.heard[args[0]] = fakeslack.Delivery{TS: posts[len(posts)-1].TS}
 }
 
-// whispered N [PATTERN]: N messages were shown to one person only; the last matches.
+// whispered N [PATTERN]: waits until N messages were shown to one person only; the
+// last matches.
 func cmdWhispered(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 1, "whispered N [PATTERN]")
-	w, _ := in(ts)
-	all := w.slack.Whispers()
-	if strconv.Itoa(len(all)) != args[0] {
-		ts.Fatalf("%d whispers, want %s: %v", len(all), args[0], all)
+	w, ctx := in(ts)
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	all, err := w.slack.WaitWhispers(ctx, n)
+	if err != nil || len(all) != n {
+		ts.Fatalf("%v, %v: %s", all, err, w.log)
 	}
-	if len(args) > 1 && !regexp.MustCompile(args[1]).MatchString(all[len(all)-1].Text) {
-		ts.Fatalf("the last whisper is %q", all[len(all)-1].Text)
+	if len(args) > 1 && !regexp.MustCompile(args[1]).MatchString(all[n-1].Text) {
+		ts.Fatalf("the last whisper is %q", all[n-1].Text)
 	}
 }
 

@@ -1,8 +1,10 @@
 package slack
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -36,6 +38,24 @@ func (w *Workspace) Whispers() []Whisper {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.whispers)
+}
+
+// WaitWhispers returns them once there are n, or with ctx's error before.
+func (w *Workspace) WaitWhispers(ctx context.Context, n int) ([]Whisper, error) {
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		w.mu.Unlock()
+		all := w.Whispers()
+		if len(all) >= n {
+			return all, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return all, fmt.Errorf("wait for %d whispers, have %d: %w", n, len(all), context.Cause(ctx))
+		}
+	}
 }
 
 // Command delivers a slash command, such as "/agent" with a text.
