@@ -60,6 +60,10 @@ type message struct {
 	Tokens struct {
 		Bot []string `json:"bot"`
 	} `json:"tokens"`
+	Assistant struct {
+		Channel  string `json:"channel_id"`
+		ThreadTS string `json:"thread_ts"`
+	} `json:"assistant_thread"`
 	OldChannel string `json:"old_channel_id"`
 	NewChannel string `json:"new_channel_id"`
 	Files      []file `json:"files"`
@@ -100,6 +104,9 @@ func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
 	ev, reason := e.event(self)
 	if reason != "" {
 		return ignored(e.EventID, reason), nil
+	}
+	if ev.Topic == "dm" && ev.Thread.Root != "" {
+		c.titles.heard(ev.Thread.Room+"/"+ev.Thread.Root, ev.Text)
 	}
 	return c.one(ev)
 }

@@ -15,7 +15,7 @@ import (
 // lifecycle are events that lead to nothing, and that Slack sends because an app
 // is in channels or has what the manifest asks for.
 var lifecycle = map[string]string{
-	"app_home_opened": "opened the app", "assistant_thread_started": "began an assistant thread", "assistant_thread_context_changed": "looks elsewhere",
+	"app_home_opened": "opened the app", "assistant_thread_context_changed": "looks elsewhere",
 	"member_joined_channel": "joined a channel", "member_left_channel": "left a channel", "channel_rename": "renamed a channel", "group_rename": "renamed a channel",
 	"channel_archive": "archived a channel", "file_shared": "file of a message", "app_context_changed": "looks elsewhere",
 }
@@ -26,6 +26,9 @@ func (c *Channel) other(e *envelope, self identity) (channels.Inbound, error) {
 	switch m.Type {
 	case "reaction_added", "reaction_removed":
 		return c.reacted(e, self)
+	case "assistant_thread_started":
+		c.titles.began(m.Assistant.Channel + "/" + m.Assistant.ThreadTS)
+		return ignored(e.EventID, "began an assistant thread"), nil
 	case "agent_session_stopped":
 		return c.stopped(e)
 	case "channel_id_changed":

@@ -98,6 +98,10 @@ func (c *Channel) status(ctx context.Context, w *installation, t chat.Thread, p 
 	s := slack.AssistantThreadsSetStatusParameters{ChannelID: t.Room, ThreadTS: t.Root}
 	if p == channels.Working {
 		s.Status = statusText
+		if title := c.titles.take(t.Room + "/" + t.Root); title != "" {
+			// A thread without a title is no harm.
+			_ = w.api.SetAssistantThreadsTitleContext(ctx, slack.AssistantThreadsSetTitleParameters{ChannelID: t.Room, ThreadTS: t.Root, Title: title})
+		}
 	}
 	return c.unmarked(w.api.SetAssistantThreadsStatusContext(ctx, s), key, &c.marks.noStatus)
 }
@@ -114,6 +118,49 @@ func (c *Channel) unmarked(err error, key string, off *atomic.Bool) error {
 		off.Store(true)
 	}
 	return se
+}
+
+// titles are those of assistant threads that began since the start: the first
+// line that somebody says there.
+type titles struct {
+	mu   sync.Mutex
+	text map[string]string // by room and root; "" until something was said; guarded by mu
+}
+
+const titleRunes = 60
+
+func (t *titles) began(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.text) >= marksMost {
+		clear(t.text)
+	}
+	if _, again := t.text[key]; !again {
+		t.text[key] = ""
+	}
+}
+
+func (t *titles) heard(key, text string) {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(line); len(r) > titleRunes {
+		line = strings.TrimSpace(string(r[:titleRunes-1])) + "…"
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if had, ok := t.text[key]; ok && had == "" {
+		t.text[key] = line
+	}
+}
+
+// take is the title of a thread, once.
+func (t *titles) take(key string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := t.text[key]
+	if text != "" {
+		delete(t.text, key)
+	}
+	return text
 }
 
 // done makes a refusal that says that it is so already no failure.

@@ -90,6 +90,29 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// An assistant thread gets the first thing that is said in it as its title, once.
+func TestTitle(t *testing.T) {
+	t.Parallel()
+	w, c := workspace(t, fake.Options{}, Access{})
+	root := w.Message(fake.Words{Channel: "D0PERSON", User: "U0PERSON", Text: "root"})
+	take(t, c, map[string]any{"type": "assistant_thread_started", "assistant_thread": map[string]any{"user_id": "U0PERSON", "channel_id": "D0PERSON", "thread_ts": root.TS}})
+	for i, text := range []string{strings.Repeat("long ", 20) + "\nand more", "another"} {
+		e := receive(t, c, w.Message(fake.Words{Channel: "D0PERSON", User: "U0PERSON", Text: text, Thread: root.TS}))
+		if err := c.Mark(t.Context(), e.Thread, e.Ref, channels.Working); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Mark(t.Context(), e.Thread, e.Ref, channels.Answered); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Titles()["D0PERSON/"+root.TS]; !strings.HasPrefix(got, "long long") || !strings.HasSuffix(got, "…") || len([]rune(got)) > titleRunes {
+			t.Errorf("%d: title %q", i, got)
+		}
+	}
+	if n := w.Calls()["assistant.threads.setTitle"]; n != 1 {
+		t.Errorf("%d titles", n)
+	}
+}
+
 // Without the scope the first try is told, and no other is made.
 func TestMarkWithoutScope(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,7 @@ type Channel struct {
 
 	moves  moves
 	marks  marks
+	titles titles
 	posted posted
 
 	mu       sync.Mutex
@@ -134,7 +135,7 @@ func New(o Options) (*Channel, error) {
 	}
 	c := &Channel{
 		signing: secrets, appToken: o.AppToken, apiURL: apiURL, http: client, now: now, access: o.Access,
-		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, marks: marks{shown: map[string]shown{}}, posted: posted{roots: map[string]string{}}, pulse: usualPulse,
+		groups: map[string]group{}, rooms: map[string]room{}, direct: map[string]string{}, marks: marks{shown: map[string]shown{}}, titles: titles{text: map[string]string{}}, posted: posted{roots: map[string]string{}}, pulse: usualPulse,
 		hooks: []string{"hooks.slack.com", "hooks.slack-gov.com", hostOf(apiURL)},
 		app:   slack.New("", slack.OptionAppLevelToken(o.AppToken), slack.OptionHTTPClient(client), slack.OptionAPIURL(apiURL)),
 	}

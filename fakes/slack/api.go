@@ -40,6 +40,7 @@ var methods = map[string]func(*Workspace, map[string]string) answer{
 	"chat.postEphemeral":          (*Workspace).postEphemeral,
 	"reactions.add":               (*Workspace).addReaction,
 	"reactions.remove":            (*Workspace).removeReaction,
+	"assistant.threads.setTitle":  (*Workspace).setTitle,
 	"assistant.threads.setStatus": (*Workspace).setStatus,
 	"conversations.open":          (*Workspace).openDirect,
 	"chat.update":                 (*Workspace).update,

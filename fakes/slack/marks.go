@@ -56,6 +56,22 @@ func (w *Workspace) removeReaction(args map[string]string) answer {
 	return answer{"ok": true}
 }
 
+// Titles are those of assistant threads, by channel and thread_ts: "D0PERSON/1.1".
+func (w *Workspace) Titles() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.titles)
+}
+
+func (w *Workspace) setTitle(args map[string]string) answer {
+	r := w.channels[args["channel_id"]]
+	if r == nil || !r.alive(args["thread_ts"]) || args["title"] == "" {
+		return fail("invalid_arguments")
+	}
+	w.titles[r.ID+"/"+args["thread_ts"]] = args["title"]
+	return answer{"ok": true}
+}
+
 // setStatus shows what the bot does in an assistant thread; a post there ends it.
 func (w *Workspace) setStatus(args map[string]string) answer {
 	r := w.channels[args["channel_id"]]

@@ -119,6 +119,7 @@ type Workspace struct {
 	grants   grants
 	whispers []Whisper
 	statuses map[string]string // of assistant threads
+	titles   map[string]string // of assistant threads
 	hooks    map[string]*hook  // response URLs, by the last part of their path
 	changed  chan struct{}     // closed and replaced at each post, and whatever sockets do
 }
@@ -157,7 +158,7 @@ func New(o Options) *Workspace {
 	}
 	w := &Workspace{opt: o, channels: map[string]*room{}, users: map[string]User{}, calls: map[string]int{}, changed: make(chan struct{}), files: map[string]File{}, uploads: map[string]*upload{}}
 	w.grants = grants{codes: map[string]bool{}, tokens: map[string]time.Time{}, refresh: map[string]bool{}}
-	w.sockets.tickets, w.hooks, w.statuses = map[string]bool{}, map[string]*hook{}, map[string]string{}
+	w.sockets.tickets, w.hooks, w.statuses, w.titles = map[string]bool{}, map[string]*hook{}, map[string]string{}, map[string]string{}
 	for _, u := range append(slices.Clone(o.Users), User{ID: o.BotUser, Name: "heddle", Bot: true}) {
 		if u.Team == "" {
 			u.Team = o.Team
