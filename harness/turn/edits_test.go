@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/heddlehq/heddle/chat"
 	"github.com/heddlehq/heddle/harness"
@@ -215,4 +216,37 @@ func TestOrderOfProviders(t *testing.T) {
 	if s := transcript(w.request(-1)); !strings.Contains(s, `late="30m0s"`) {
 		t.Errorf("the model is told\n%s", s)
 	}
+}
+
+// Whatever comes, what is put in order is what came: nothing is lost or doubled,
+// what may not be moved keeps its place among its like, and a second time changes
+// nothing.
+func TestInOrderKeepsEverything(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		start := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+		moves := make([]move, rapid.IntRange(0, 12).Draw(t, "moves"))
+		seen := map[int64]bool{}
+		for i := range moves {
+			e := state.Entry{Seq: int64(i), At: start.Add(time.Duration(i) * time.Duration(rapid.IntRange(0, 4).Draw(t, "gap")) * time.Second)}
+			if rapid.Bool().Draw(t, "timed") {
+				e.Event.At = start.Add(time.Duration(rapid.IntRange(-20, 20).Draw(t, "at")) * time.Second)
+			}
+			e.Event.Kind = rapid.SampledFrom([]chat.Kind{chat.Message, chat.Message, chat.Edited, chat.Deleted}).Draw(t, "kind")
+			moves[i] = move{Entry: e, do: rapid.SampledFrom([]deed{hear, hear, hear, dont}).Draw(t, "do")}
+		}
+		inOrder(moves)
+		for i, m := range moves {
+			if seen[m.Seq] {
+				t.Fatalf("entry %d is there twice", m.Seq)
+			}
+			seen[m.Seq] = true
+			if i > 0 && swapped(moves[i-1], m) {
+				t.Fatalf("entries %d and %d are out of order", moves[i-1].Seq, m.Seq)
+			}
+			if (m.do != hear || !spoken(m.Event)) && m.Seq != int64(i) {
+				t.Fatalf("entry %d, which has no time, stands at %d", m.Seq, i)
+			}
+		}
+	})
 }

@@ -30,14 +30,16 @@ func (r *run) apply(p intake) {
 			r.replied(a.Entry, a.role)
 		case dont:
 			r.pass(a.Entry, "role below talk")
-			r.refuse(a)
+			if a.Event.Topic != "thread" { // it may not have been said to the bot
+				r.refuse(a, fmt.Sprintf(lineRefused, r.Talk, a.role))
+			}
 		case low:
 			r.pass(a.Entry, "role below maintainer")
 		case nonsense:
 			r.pass(a.Entry, "no such command")
 		case unsure:
 			r.pass(a.Entry, "role not known")
-			r.tell(a.Entry, lineRole)
+			r.refuse(a, lineRole)
 		case drop:
 			r.pass(a.Entry, "busy")
 		case abandon:
@@ -75,10 +77,10 @@ func (r *run) pass(e state.Entry, reason string) {
 	r.log.Info("event passed over", "event", e.Event.ID, "author", e.Event.Author.ID, "reason", reason)
 }
 
-// refuse lets an author know that they are not answered, if they may expect to be.
-func (r *run) refuse(a move) {
-	if r.Refused != nil && !a.Quiet && a.Event.Topic != "thread" {
-		r.Refused(a.Event, fmt.Sprintf(lineRefused, r.Talk, a.role))
+// refuse lets an author know why they are not answered; the room is not told.
+func (r *run) refuse(a move, line string) {
+	if r.Refused != nil && !a.Quiet {
+		r.Refused(a.Event, line)
 	}
 }
 

@@ -230,6 +230,8 @@ func TestRoleThatIsNotKnown(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, plain(), scripted.Say("hello"))
 			w.opts.Talk = chat.Member
+			var told []string
+			w.opts.Refused = func(_ chat.Event, line string) { told = append(told, line) }
 			w.restart()
 			w.blind = c.blind
 			w.say("U1", "my words")
@@ -242,8 +244,8 @@ func TestRoleThatIsNotKnown(t *testing.T) {
 				w.pass(roleWait)
 				w.run()
 			}
-			if d := cmp.Diff(c.want, w.posts()); d != "" {
-				t.Errorf("posts (-want +got):\n%s", d)
+			if d := cmp.Diff(c.want, append(w.posts(), told...)); d != "" {
+				t.Errorf("posts and what only they are told (-want +got):\n%s", d)
 			}
 			all := fmt.Sprintf("%+v", w.records())
 			if kept := strings.Contains(all, "my words"); kept != (name == "once") {
