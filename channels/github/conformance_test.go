@@ -793,6 +793,46 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// Before GitHub has said who we are nothing is taken, because nobody knows what
+// mentions us; listening finds it out.
+func TestUnknownSelf(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	asked := make(chan struct{}, 100)
+	h, c := hub(t, fake.Options{Hook: func(call fake.Call) fake.Fault {
+		if down.Load() && call.Path == "/app" {
+			return fake.Fault{Status: 502}
+		}
+		if call.Name == "redeliver" {
+			asked <- struct{}{}
+		}
+		return fake.Fault{}
+	}}, Access{})
+	c.self.Store(nil)
+	down.Store(true)
+	c.sweep = time.Millisecond
+	d := h.Say(fake.Words{Text: "@heddle hi"})
+	if in, err := receive(c, d); err != nil || in.Then == nil || in.Then(t.Context()) == nil {
+		t.Errorf("%+v, %v", in, err)
+	}
+	if err := c.Listen(t.Context(), nil); err == nil {
+		t.Error("listens, and does not know as whom")
+	}
+	down.Store(false)
+	h.Tried(d, 503)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.Listen(ctx, nil) }()
+	<-asked
+	if in, err := receive(c, d); err != nil || in.Then != nil || len(in.Events) == 0 || in.Events[len(in.Events)-1].Kind != chat.Mention {
+		t.Errorf("%+v, %v", in, err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAddressed(t *testing.T) {
 	t.Parallel()
 	h, c := hub(t, fake.Options{}, Access{})

@@ -12,8 +12,16 @@ const sweepEvery = 5 * time.Minute
 
 // Listen holds no connection: it asks every few minutes for the App's deliveries
 // that have failed meanwhile, because GitHub does not try again by itself. A
-// token has no such list.
+// token has no such list. It fails while GitHub does not say who we are.
 func (c *Channel) Listen(ctx context.Context, _ channels.Take) error {
+	if c.identity().Slug == "" {
+		if err := c.Identify(ctx); err != nil && c.identity().Slug == "" {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
 	if c.appID == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -78,11 +79,20 @@ func (c *Channel) Receive(route string, h http.Header, body []byte, _ time.Time)
 		return channels.Inbound{}, fmt.Errorf("body is no JSON object: %w", channels.ErrMalformed)
 	}
 	in, err := d.inbound(wrong != nil)
-	if err == nil {
+	switch {
+	case err != nil:
+	case d.self.Slug == "" && len(in.Events) > 0:
+		in.Then = func(context.Context) error { return errUnknownSelf }
+	default:
 		c.transferred(&d, &in)
 	}
 	return in, err
 }
+
+// errUnknownSelf is why nothing is taken before GitHub has said who we are: what
+// mentions us would pass for talk among others. GitHub counts it as failed, so it
+// is asked for again.
+var errUnknownSelf = errors.New("github has not said yet who we are")
 
 // verify accepts exactly one signature, over the raw bytes, made with any of the
 // secrets. Its hex digits may be of either case. A delivery for another App is
