@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/heddlehq/heddle/channels"
@@ -231,12 +232,16 @@ type identifier interface {
 func identify(ctx context.Context, cs []channels.Channel, logger *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	for _, c := range cs {
-		i, ok := c.(identifier)
-		if !ok {
-			continue
+	errs := make([]error, len(cs)) // all at once: one that hangs must not take the time of the others
+	var asking sync.WaitGroup
+	for n, c := range cs {
+		if i, ok := c.(identifier); ok {
+			asking.Go(func() { errs[n] = i.Identify(ctx) })
 		}
-		err := i.Identify(ctx)
+	}
+	asking.Wait()
+	for n, c := range cs {
+		err := errs[n]
 		var se *channels.SendError
 		switch {
 		case errors.As(err, &se) && se.Verdict == channels.Rejected:
