@@ -74,6 +74,8 @@ func newConnection(c *Channel, conn *websocket.Conn, live func()) *connection {
 	k := &connection{Channel: c, conn: conn, live: live, waiting: make(chan frame, mostAtOnce), slots: make(chan struct{}, repliesAt), done: make(chan struct{})}
 	k.seq.Store(c.link.Seq)
 	conn.SetReadLimit(mostBytes)
+	// What would be echoed by default ends the session, if it is 1000 or 1001.
+	conn.SetCloseHandler(func(int, string) error { return nil })
 	return k
 }
 

@@ -51,9 +51,10 @@ func TestConnections(t *testing.T) {
 		{"invalid, resumable", func(w *world) { w.Invalid(true) }, 1, resumable},
 		{"invalid", func(w *world) { w.Invalid(false) }, 2, resumable},
 		{"cut", func(w *world) { w.Close(0) }, 1, 0},
-		{"unknown error", func(w *world) { w.Close(4000) }, 1, 0},
-		{"rate limited", func(w *world) { w.Close(4008) }, 1, 0},
-		{"going away", func(w *world) { w.Close(1001) }, 1, 0},
+		{"unknown error", func(w *world) { w.Close(4000) }, 1, resumable},
+		{"rate limited", func(w *world) { w.Close(4008) }, 1, resumable},
+		{"going away", func(w *world) { w.Close(1001) }, 1, resumable},
+		{"normal closure", func(w *world) { w.Close(1000) }, 1, resumable},
 		{"invalid sequence", func(w *world) { w.Close(4007) }, 2, 0},
 		{"session timed out", func(w *world) { w.Close(4009) }, 2, 0},
 	} {
@@ -204,6 +205,23 @@ func testDeadLink(t *testing.T) {
 	w.heard(w.Say(fake.Words{Text: "after"}))
 }
 
+// Heartbeats tell the last frame that was admitted, and no later one.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	w := connected(t, fake.Options{Heartbeat: 20 * time.Millisecond})
+	w.heard(w.Say(fake.Words{Text: "x"}))
+	if err := w.Wait(w.ctx, func() bool { seq, told := w.Beat(); return seq == told }); err != nil {
+		t.Fatal(err)
+	}
+	seq, _ := w.Beat()
+	w.refusing(errors.New("disk is full"))
+	w.Say(fake.Words{Text: "y"})
+	w.again(4)
+	if got, told := w.Beat(); got > seq+1 || told <= seq { // a resumption is a frame as well
+		t.Errorf("heartbeat tells %d of %d, %d were admitted", got, told, seq)
+	}
+}
+
 // A request to reconnect that comes before there is a session holds up nothing.
 func testReconnectAtOnce(t *testing.T) {
 	t.Parallel()
@@ -272,6 +290,7 @@ func testSessionsAreSpared(t *testing.T) {
 func TestNewIntents(t *testing.T) {
 	t.Parallel()
 	w := connected(t, fake.Options{})
+	w.heard(w.Say(fake.Words{Text: "x"}))
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -304,6 +304,26 @@ func TestFindIsStrict(t *testing.T) {
 	}
 }
 
+// Of two posts that say the same, one after the other, the second is not taken
+// for the first while Discord can tell them apart.
+func TestFindTellsTwinsApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fake.Options{Hook: faults(map[string][]fake.Fault{postMessage: {{}, {Lose: true}}})})
+	p := chat.Post{Key: "1", Thread: chat.Thread{Channel: Name, Account: direct, Room: fake.DM}, Text: "done"}
+	w.send(p)
+	p.Key = "2"
+	since := time.Now()
+	if _, err := w.c.Send(w.ctx, p); verdictOf(err) != channels.Unknown {
+		t.Fatal(err)
+	}
+	if ref, err := w.c.Find(w.ctx, p, since); ref != "" || err != nil {
+		t.Fatalf("found %q, error %v", ref, err)
+	}
+	if w.send(p); len(w.Posts()) != 2 {
+		t.Errorf("posts %+v", w.Posts())
+	}
+}
+
 // Find reads on over pages, to an end.
 func TestFindReadsPages(t *testing.T) {
 	t.Parallel()

@@ -164,6 +164,7 @@ type Server struct {
 	link         *link     // that is open, nil if none
 	links        int       // that were opened
 	greet        func(int) int
+	beat         int64  // that the last heartbeat told
 	host         string // that we are called at
 	closes       []int  // codes that clients closed with, 1006 for none
 	changed      chan struct{}

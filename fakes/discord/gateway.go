@@ -41,9 +41,10 @@ func (l *link) send(f frame) {
 	_ = l.conn.WriteJSON(f) // who is gone reads it when it resumes
 }
 
+// close says that the connection ends; the client's own close is still read.
 func (l *link) close(code int) {
-	_ = l.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second))
-	_ = l.conn.Close() // that is all
+	_ = l.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second)) // who is gone knows
+	_ = l.conn.SetReadDeadline(time.Now().Add(time.Second))
 }
 
 // dispatch tells every session something it wants to know, and those who are
@@ -166,6 +167,9 @@ func (s *Server) frame(l *link, op int, data []byte) int {
 	}
 	switch op {
 	case 1:
+		if l.session != nil {
+			_ = json.Unmarshal(data, &s.beat) // null before there is anything
+		}
 		if !l.deaf {
 			l.send(frame{Op: 11})
 		}
@@ -250,6 +254,16 @@ func (s *Server) Greet(f func(n int) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.greet = f
+}
+
+// Beat is the sequence that the last heartbeat told, and the last that was sent.
+func (s *Server) Beat() (told, sent int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ss := range s.sessions {
+		sent = max(sent, ss.seq)
+	}
+	return s.beat, sent
 }
 
 // Reconnect asks the client to connect again.
