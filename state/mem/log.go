@@ -119,13 +119,13 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 
 // hold sets when the conversation is ready for what its author has said now.
 func (c *conversation) hold(a chat.Author, hold time.Duration, now time.Time) {
-	if c.leased {
+	if c.leased || !c.readyAt.IsZero() && !c.readyAt.After(now) { // what is ready stays so
 		return
 	}
 	ready, by, at := later(now, c.pause), "", time.Time{}
 	if hold > 0 {
 		by, at = a.Account+"/"+a.ID, now
-		if c.heldBy == by && c.readyAt.After(now) {
+		if c.heldBy == by {
 			at = c.heldAt
 		}
 		ready = later(ready, micro(state.HeldUntil(now, at, hold)))

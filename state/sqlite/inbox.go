@@ -94,14 +94,14 @@ func (t *tx) put(h *head, a state.Admit, data []byte) error {
 
 // hold sets when the conversation is ready for an event of now.
 func (h *head) hold(a state.Admit, now time.Time) {
-	if h.leased() {
+	if h.leased() || !h.readyAt.IsZero() && !h.readyAt.After(now) { // what is ready stays so
 		return
 	}
 	ready, at := later(now, h.pauseAt), time.Time{}
 	var by any
 	if a.Hold > 0 && h.n != 0 {
 		by, at = a.Event.Author.Account+"/"+a.Event.Author.ID, now
-		if h.heldBy == by && h.readyAt.After(now) {
+		if h.heldBy == by {
 			at = h.heldAt
 		}
 		ready = later(ready, micro(state.HeldUntil(now, at, a.Hold)))

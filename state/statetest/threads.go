@@ -239,6 +239,11 @@ func testHold(t *testing.T, h Harness) {
 		k.advance(time.Second - time.Microsecond)
 	}
 	taken()
+	// Nor does it matter what they say once a turn may begin, and nobody has time for it.
+	say("U1", time.Second)
+	k.advance(time.Second)
+	say("U1", time.Second)
+	taken()
 	// While it is leased nothing is held.
 	say("U1", 0)
 	l := k.claim()
