@@ -87,6 +87,9 @@ type file struct {
 func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
 	c.belongs(e.account(), e.org())
 	self := c.identity(e.account())
+	if bot := e.botUser(); bot != "" {
+		self.user = bot
+	}
 	m := &e.Event
 	switch {
 	case e.EventID == "" || e.AppID == "" || m.Type == "":
@@ -97,9 +100,6 @@ func (c *Channel) inbound(e *envelope, spoiled bool) (channels.Inbound, error) {
 		return c.other(e, self)
 	case spoiled || m.Channel == "" || m.TS == "" || e.account() == "":
 		return channels.Inbound{}, fmt.Errorf("%s event with missing or wrongly typed fields: %w", m.Type, channels.ErrMalformed)
-	}
-	if bot := e.botUser(); bot != "" {
-		self.user = bot
 	}
 	ev, reason := e.event(self)
 	if reason != "" {

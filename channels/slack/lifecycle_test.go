@@ -152,6 +152,10 @@ func TestReactions(t *testing.T) {
 	if got := take(t, c, reaction("reaction_added", "U0BOT", "U0PERSON", "5.5")).Events[0]; got.Thread.Root != "" {
 		t.Errorf("in a direct message: %v", got.Thread)
 	}
+	_, stranger := workspace(t, fake.Options{}, Access{}) // that was not told who it is, but by the event
+	if got := take(t, stranger, reaction("reaction_added", "U0BOT", "U0PERSON", answer)); len(got.Events) != 1 {
+		t.Errorf("before it is known who we are: %+v", got)
+	}
 	for _, in := range []channels.Inbound{
 		take(t, c, reaction("reaction_added", "U0OTHER", "U0PERSON", answer)),
 		take(t, c, reaction("reaction_added", "", "U0PERSON", answer)),
