@@ -846,8 +846,8 @@ func TestAddressed(t *testing.T) {
 // memory keeps values in memory.
 type memory map[string][]byte
 
-func (m memory) Load(_ context.Context, name string) ([]byte, error) { return m[name], nil }
-func (m memory) Save(_ context.Context, name string, b []byte) error { m[name] = b; return nil }
+func (m memory) Load(ctx context.Context, name string) ([]byte, error) { return m[name], ctx.Err() }
+func (m memory) Save(_ context.Context, name string, b []byte) error   { m[name] = b; return nil }
 
 func TestIdentify(t *testing.T) {
 	t.Parallel()
@@ -872,6 +872,28 @@ func TestIdentify(t *testing.T) {
 	down.Remember(kept, nil)
 	if err := down.Identify(t.Context()); verdictOf(err) != channels.NotMade || down.identity() != (identity{"heddle", 7000}) {
 		t.Errorf("not reached: %v, %+v", err, down.identity())
+	}
+	hanging := httptest.NewServer(fake.New(fake.Options{Hook: func(fake.Call) fake.Fault { return fake.Fault{Hang: true} }}))
+	defer hanging.Close()
+	slow := newChannel(t, Options{APIURL: hanging.URL, AppID: "7", PrivateKey: h.PrivateKey()})
+	slow.Remember(kept, nil)
+	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if err := slow.Identify(short); err == nil || slow.identity() != (identity{"heddle", 7000}) {
+		t.Errorf("no answer in time: %v, %+v", err, slow.identity())
+	}
+	other := fake.New(fake.Options{Hook: func(call fake.Call) fake.Fault {
+		if call.Name == "login" {
+			return fake.Fault{Status: 502}
+		}
+		return fake.Fault{}
+	}})
+	mute := httptest.NewServer(other)
+	defer mute.Close()
+	half := newChannel(t, Options{APIURL: mute.URL, AppID: "7", PrivateKey: other.PrivateKey()})
+	half.Remember(kept, nil)
+	if err := half.Identify(t.Context()); err != nil || half.identity() != (identity{"heddle", 7000}) {
+		t.Errorf("which user is not said: %v, %+v", err, half.identity())
 	}
 	if b, _ := json.Marshal(c.identity()); string(kept[identityName]) != string(b) {
 		t.Errorf("kept %s", kept[identityName])

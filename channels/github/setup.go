@@ -197,8 +197,15 @@ func (c *Channel) Identify(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return &channels.SendError{Verdict: channels.Unknown, Reason: "memory not read", Err: err}
 	}
+	before := c.self.Load()
+	if before == nil { // now, because asking may take all the time there is
+		before = c.remembered(ctx)
+	}
 	id, err := c.ask(ctx)
 	if err == nil {
+		if id.User == 0 && before != nil && before.Slug == id.Slug {
+			id.User = before.User // this time it was not said
+		}
 		c.self.Store(&id)
 		if b, jerr := json.Marshal(id); jerr == nil && c.memory != nil {
 			_ = c.memory.Save(ctx, identityName, b) // only the next start would need it
@@ -206,13 +213,22 @@ func (c *Channel) Identify(ctx context.Context) error {
 		return nil
 	}
 	var se *channels.SendError
-	if c.memory == nil || c.self.Load() != nil || errors.As(err, &se) && se.Verdict == channels.Rejected {
-		return err
-	}
-	if b, merr := c.memory.Load(ctx, identityName); merr == nil && json.Unmarshal(b, &id) == nil && id.Slug != "" {
-		c.self.Store(&id)
+	if before != nil && !(errors.As(err, &se) && se.Verdict == channels.Rejected) {
+		c.self.Store(before)
 	}
 	return err
+}
+
+// remembered is who we were at an earlier start, nil if that is not known.
+func (c *Channel) remembered(ctx context.Context) *identity {
+	if c.memory == nil {
+		return nil
+	}
+	var id identity
+	if b, err := c.memory.Load(ctx, identityName); err != nil || json.Unmarshal(b, &id) != nil || id.Slug == "" {
+		return nil
+	}
+	return &id
 }
 
 // ask does what Identify promises.
