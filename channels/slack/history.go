@@ -61,24 +61,33 @@ func (c *Channel) missed(ctx context.Context, team string, since time.Time, foll
 	}
 	h := &history{Channel: c, w: w, since: fmt.Sprintf("%d.%06d", since.Unix(), since.Nanosecond()/1000), seen: map[string]bool{}}
 	rooms, failed := h.rooms(ctx)
+	var near []talk // rooms with threads that are followed: they come first, as Slack may let us read for long
 	for _, t := range followed {
 		id := c.moves.now(t.Room)
-		if id != "" && !token(id, "UW") && !slices.ContainsFunc(rooms, func(r talk) bool { return r.ID == id }) {
-			rooms = append(rooms, talk{ID: id, IM: direct(id, "")})
+		if id == "" || token(id, "UW") || slices.ContainsFunc(near, func(r talk) bool { return r.ID == id }) {
+			continue
 		}
+		r := talk{ID: id, IM: direct(id, "")}
+		if i := slices.IndexFunc(rooms, func(o talk) bool { return o.ID == id }); i >= 0 {
+			r = rooms[i]
+			rooms = slices.Delete(rooms, i, i+1)
+		}
+		near = append(near, r)
 	}
-	if len(rooms) > missedRooms {
-		rooms, failed = rooms[:missedRooms], errors.Join(failed, errMore)
+	if most := max(0, missedRooms-len(near)); len(rooms) > most {
+		rooms, failed = rooms[:most], errors.Join(failed, errMore)
 	}
-	kinds := map[string]talk{}
-	for _, r := range rooms {
-		kinds[r.ID] = r
+	for _, r := range near {
 		failed = errors.Join(failed, h.read(ctx, r, ""))
 	}
 	for _, t := range followed {
-		if root := rootOf(t); isMessage(root) {
-			failed = errors.Join(failed, h.read(ctx, kinds[c.moves.now(t.Room)], root))
+		id := c.moves.now(t.Room)
+		if i := slices.IndexFunc(near, func(r talk) bool { return r.ID == id }); i >= 0 && isMessage(rootOf(t)) {
+			failed = errors.Join(failed, h.read(ctx, near[i], rootOf(t)))
 		}
+	}
+	for _, r := range rooms {
+		failed = errors.Join(failed, h.read(ctx, r, ""))
 	}
 	return errors.Join(failed, h.hand(ctx, take))
 }
