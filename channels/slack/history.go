@@ -39,8 +39,7 @@ type talk struct {
 func (c *Channel) Missed(ctx context.Context, since time.Time, followed []chat.Thread, take channels.Take) error {
 	var failed error
 	for _, team := range c.teams() {
-		mine := slices.DeleteFunc(slices.Clone(followed), func(t chat.Thread) bool { return c.home == nil && t.Account != team })
-		failed = errors.Join(failed, c.missed(ctx, team, since, mine, take))
+		failed = errors.Join(failed, c.missed(ctx, team, since, followed, take))
 	}
 	return failed
 }
@@ -56,6 +55,7 @@ func (c *Channel) missed(ctx context.Context, team string, since time.Time, foll
 			return err
 		}
 	}
+	followed = slices.DeleteFunc(slices.Clone(followed), func(t chat.Thread) bool { return c.lookUp(t.Account) != w })
 	if w.kept != nil && since.Before(w.kept.At) {
 		since = w.kept.At // nobody spoke to the app before
 	}

@@ -175,6 +175,24 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// The workspace of the bot token is not asked for what was said in another one.
+func TestMissedBesideTheBotToken(t *testing.T) {
+	t.Parallel()
+	w := newTenants(t, nil)
+	installIn(t, w.Channel, w.blue)
+	w.home = w.open("xoxb-T0RED-none")
+	followed := []chat.Thread{{Channel: Name, Account: "T0BLUE", Room: "C0T0BLUE", Root: "1.1"}, {Channel: Name, Account: "T0RED", Room: "C0T0RED", Root: "1.1"}}
+	var got taken
+	if err := w.Missed(t.Context(), time.Now(), followed, got.take); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []*fake.Workspace{w.red, w.blue} {
+		if calls := at.Calls(); calls["conversations.history"] != 1 || calls["conversations.replies"] != 1 {
+			t.Errorf("%s was asked %v", at.Options().Team, calls)
+		}
+	}
+}
+
 // What two workspaces share is looked up in each: a channel may be public in one
 // and private in the other, and a person has a direct message in each.
 func TestShared(t *testing.T) {
