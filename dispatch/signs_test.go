@@ -54,8 +54,21 @@ func (s *signer) all() []string {
 	return append([]string(nil), s.shown...)
 }
 
+// played is how long the turns of a test take and how they end.
+type played struct {
+	took    atomic.Int64
+	outcome atomic.Value // string
+}
+
+func playing(took time.Duration, outcome string) *played {
+	p := &played{}
+	p.took.Store(int64(took))
+	p.outcome.Store(outcome)
+	return p
+}
+
 // signing runs a test with a gateway whose turns take a time and end so.
-func signing(t *testing.T, test func(*world, *signer), took *time.Duration, outcome *string) {
+func signing(t *testing.T, play *played, test func(*world, *signer)) {
 	s := &signer{}
 	bubble(t, func(w *world) {
 		s.fake = w.chat
@@ -74,14 +87,15 @@ func signing(t *testing.T, test func(*world, *signer), took *time.Duration, outc
 				signs.Progress(l.Conversation.ID, e.Event, "")
 				signs.Progress(l.Conversation.ID, e.Event, "") // the next step
 			}
-			if !sleep(ctx, *took) {
+			if !sleep(ctx, time.Duration(play.took.Load())) {
 				return context.Cause(ctx)
 			}
-			if *outcome == "crash" {
+			outcome := play.outcome.Load().(string)
+			if outcome == "crash" {
 				return errors.New("it crashed")
 			}
-			if *outcome != "" {
-				signs.Progress(l.Conversation.ID, chat.Event{}, *outcome)
+			if outcome != "" {
+				signs.Progress(l.Conversation.ID, chat.Event{}, outcome)
 			}
 			_, err = store.Commit(ctx, l, state.Batch{Taken: 1 << 40, Release: true})
 			return err
@@ -110,8 +124,8 @@ func TestMarks(t *testing.T) {
 	} {
 		t.Run("a turn that is "+outcome, func(t *testing.T) {
 			t.Parallel()
-			took := 12 * time.Second
-			signing(t, func(w *world, s *signer) {
+			play := playing(12*time.Second, outcome)
+			signing(t, play, func(w *world, s *signer) {
 				w.run()
 				e := event("slow", chat.Mention, thread("r", "1"))
 				e.Ref = "7"
@@ -124,7 +138,7 @@ func TestMarks(t *testing.T) {
 					t.Errorf("noted are %v", w.noted())
 				}
 				w.pass(time.Second)
-				took = time.Second - time.Millisecond
+				play.took.Store(int64(time.Second - time.Millisecond))
 				w.deliver(event("fast", chat.Mention, thread("r", "2")))
 				w.pass(10 * time.Second)
 				if d := cmp.Diff([]string{"7 working", "7 working", "7 working", "7 " + want}, s.all()); d != "" {
@@ -133,7 +147,7 @@ func TestMarks(t *testing.T) {
 				if n := w.noted(); len(n) > 0 {
 					t.Errorf("noted are %v, want none", n)
 				}
-			}, &took, &outcome)
+			})
 		})
 	}
 }
@@ -142,14 +156,14 @@ func TestMarks(t *testing.T) {
 // or nobody does.
 func TestMarksAreNotLeftBehind(t *testing.T) {
 	t.Parallel()
-	took, outcome := 3*time.Second, "crash"
-	signing(t, func(w *world, s *signer) {
+	play := playing(3*time.Second, "crash")
+	signing(t, play, func(w *world, s *signer) {
 		w.run()
 		e := event("m", chat.Mention, thread("r", "1"))
 		e.Ref = "7"
 		w.deliver(e)
 		w.pass(3500 * time.Millisecond) // it has crashed, its lease runs out
-		outcome = "answered"
+		play.outcome.Store("answered")
 		w.pass(20 * time.Second)
 		if d := cmp.Diff([]string{"7 working", "7 working", "7 answered"}, s.all()); d != "" {
 			t.Errorf("after a crash (-want +got):\n%s", d)
@@ -179,15 +193,14 @@ func TestMarksAreNotLeftBehind(t *testing.T) {
 		if all := s.all(); all[len(all)-1] != "8 cleared" {
 			t.Errorf("shown was %v", all)
 		}
-	}, &took, &outcome)
+	})
 }
 
 // A provider that does not answer holds up neither a turn's end for each of its
 // marks nor a stop; the marks are kept for the sweep.
 func TestMarksThatAreNotAnswered(t *testing.T) {
 	t.Parallel()
-	took, outcome := 3*time.Second, "answered"
-	signing(t, func(w *world, s *signer) {
+	signing(t, playing(3*time.Second, "answered"), func(w *world, s *signer) {
 		const marks = 10
 		for i := range marks {
 			e := event(fmt.Sprint("m", i), chat.Mention, thread("r", "1"))
@@ -205,7 +218,7 @@ func TestMarksThatAreNotAnswered(t *testing.T) {
 		if n := w.noted(); len(n) != marks {
 			t.Errorf("noted are %v, want all %d", n, marks)
 		}
-	}, &took, &outcome)
+	})
 }
 
 // Without marks, and in a channel that has none, nothing is kept.
@@ -230,8 +243,7 @@ func TestNoMarks(t *testing.T) {
 // Who is refused is told so once an hour in each room, and nobody else is.
 func TestRefusalsAreWhispered(t *testing.T) {
 	t.Parallel()
-	took, outcome := time.Duration(0), "answered"
-	signing(t, func(w *world, s *signer) {
+	signing(t, playing(0, "answered"), func(w *world, s *signer) {
 		w.run()
 		refuse := func(author, room string) {
 			e := event("e", chat.Mention, thread(room, "1"))
@@ -270,5 +282,5 @@ func TestRefusalsAreWhispered(t *testing.T) {
 		if n := len(w.log.find("refusal not told")); n == 0 || n > mostWhispers {
 			t.Errorf("%d of too many were not told", n)
 		}
-	}, &took, &outcome)
+	})
 }
