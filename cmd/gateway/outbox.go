@@ -112,9 +112,9 @@ func revise(ctx context.Context, e env, o outbox, keys []string, all state.PostS
 		return err
 	}
 	every := len(keys) == 0
-	of := map[string]string{}
+	of, with := map[string]string{}, map[string]bool{} // with: a part that is queued again with an earlier one
 	for _, p := range posts {
-		of[p.Key] = p.Conversation
+		of[p.Key], with[p.Key] = p.Conversation, all == state.Dead && p.Reason == state.Holed
 		if every && p.State == string(all) {
 			keys = append(keys, p.Key)
 		}
@@ -126,11 +126,12 @@ func revise(ctx context.Context, e env, o outbox, keys []string, all state.PostS
 			err = do(ctx, id, key)
 		}
 		var refused *client.Error
+		missing := errors.Is(err, state.ErrNotFound) || errors.As(err, &refused) && refused.Code == "no_such_post"
 		switch {
-		case errors.Is(err, state.ErrNotFound), errors.As(err, &refused) && refused.Code == "no_such_post":
+		case missing && !with[key]:
 			failed++
 			fmt.Fprintf(e.stdout, "%s  no such post, or its state does not allow it\n", printable(key))
-		case err != nil:
+		case err != nil && !missing:
 			return err
 		default:
 			fmt.Fprintf(e.stdout, "%s  %s\n", printable(key), done)
@@ -191,7 +192,7 @@ type ownOutbox struct{ state.Store }
 func (o ownOutbox) Outbox(ctx context.Context, limit int) (out []client.Post, err error) {
 	all, err := o.Unsent(ctx, limit)
 	for _, p := range all {
-		out = append(out, client.Post{Conversation: string(p.Conversation), Key: p.Post.Key, State: string(p.State)})
+		out = append(out, client.Post{Conversation: string(p.Conversation), Key: p.Post.Key, State: string(p.State), Reason: p.Reason})
 	}
 	return out, err
 }
