@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -83,7 +84,6 @@ var homes = map[string]string{
 	"github.com/itchyny/gojq":                "sandbox/virtual",
 	"github.com/itchyny/timefmt-go":          "sandbox/virtual",
 	"github.com/labstack/echo/v4":            "dispatch ui cmd/gateway",
-	"github.com/mattn/go-isatty":             "cmd/gateway",
 	"github.com/bwmarrin/discordgo":          "channels/discord",
 	"github.com/google/go-github/v62":        "channels/github",
 	"github.com/slack-go/slack":              "channels/slack",
@@ -96,6 +96,22 @@ var homes = map[string]string{
 	"pgregory.net/rapid":                     "channels/channeltest state/statetest model/modeltest sandbox/sandboxtest", // and every test
 	"github.com/rogpeppe/go-internal":        "",                                                                         // tests only
 	"go.uber.org/goleak":                     "",                                                                         // tests only
+}
+
+// TestModulesAreExplained checks that the record of dependencies has a line for
+// each module that has a home.
+func TestModulesAreExplained(t *testing.T) {
+	t.Parallel()
+	const record = "docs/adr/0002-dependencies.md"
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range homes {
+		if !strings.Contains(string(text), "\n| "+name+" | ") {
+			t.Errorf("%s has no line for %s", record, name)
+		}
+	}
 }
 
 // A goFile is one parsed file of the product.

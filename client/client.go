@@ -64,7 +64,7 @@ func (e *Error) later() bool {
 // A Message starts or continues a conversation. It has Text, Data or Files.
 type Message struct {
 	Text   string       `json:"text,omitempty"`
-	Files  []Attachment `json:"files,omitempty"`  // at most 10, of 10 MiB together
+	Files  []Attachment `json:"files,omitempty"`  // at most 10, each of at most 10 MiB
 	Data   any          `json:"data,omitempty"`   // for the agent
 	Result any          `json:"result,omitempty"` // JSON Schema that the answer must fit
 	Key    string       `json:"key,omitempty"`    // a message with a key is taken once, however often it is sent; made up if empty
