@@ -124,6 +124,10 @@ func (g *Gateway) missed(ctx context.Context, log *slog.Logger, h historian, dow
 		if events += len(in.Events); events > mostMissed {
 			return errEnough
 		}
+		var err error
+		if in.Events, err = g.unjudged(ctx, h.Name(), in.Events); err != nil {
+			return err
+		}
 		n, err := g.takeCounted(ctx, h.Name(), in)
 		fresh += n
 		return err
@@ -150,6 +154,25 @@ func (g *Gateway) missed(ctx context.Context, log *slog.Logger, h historian, dow
 			return
 		}
 	}
+}
+
+// unjudged are the events about what nobody has told of yet. What was ignored
+// when it came stays so, though its thread may be followed since, and its id is
+// another where it is looked up.
+func (g *Gateway) unjudged(ctx context.Context, channel string, in []chat.Event) (out []chat.Event, err error) {
+	for _, e := range in {
+		if e.Same != "" && e.Topic != chat.About {
+			acts, err := g.Store.Acts(ctx, channel, e.Same)
+			if err != nil {
+				return nil, err
+			}
+			if len(acts) > 0 {
+				continue
+			}
+		}
+		out = append(out, e)
+	}
+	return out, nil
 }
 
 // followed lists the threads of a channel in which people may have gone on, those

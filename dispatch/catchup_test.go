@@ -97,6 +97,36 @@ func TestCatchUp(t *testing.T) {
 	})
 }
 
+// What was ignored when it came is not answered because it is found again, under
+// another id, when its thread is followed.
+func TestCatchUpKeepsWhatWasIgnored(t *testing.T) {
+	t.Parallel()
+	telling(t, func(w *world, f *teller) {
+		said := func(id, same string) chat.Event {
+			e := event(id, chat.Message, thread("r", "1"))
+			e.Topic, e.Same = topicThread, same
+			return e
+		}
+		ctx := w.Context()
+		if _, err := w.gw.admit(ctx, []chat.Event{said("before", "1")}); err != nil {
+			t.Fatal(err)
+		}
+		w.hear("r")
+		w.heardAt(time.Now())
+		f.missed = func(ctx context.Context, take channels.Take) error {
+			return take(ctx, channels.Inbound{Events: []chat.Event{said("found 1", "1"), said("found 2", "2")}})
+		}
+		w.run()
+		w.pass(time.Minute)
+		for id, want := range map[string]bool{"found 1": false, "found 2": true} {
+			a, err := w.store.Event(ctx, "fake", id)
+			if got := err == nil && a.Status == state.Admitted; got != want {
+				t.Errorf("%s: %+v, %v", id, a, err)
+			}
+		}
+	})
+}
+
 // The first start has missed nothing, a long gap is bounded, and so is what comes
 // of it; a look that fails is made again, a few times.
 func TestCatchUpIsBounded(t *testing.T) {
