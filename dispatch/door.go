@@ -71,14 +71,12 @@ func (o *Options) door(e chat.Event) state.Admit {
 	switch {
 	case e.Topic == topicThread && answer == Mentions:
 		a.Ignored = "only mentions are answered in the room"
-	case e.Topic == topicThread && aside:
-		a.Follow, a.Leave, a.Quiet, a.Since = true, true, true, o.since()
-	case e.Topic == topicThread && answer != All:
+	case e.Topic == topicThread && (aside || answer != All): // the engine knows whether its author may end the following
 		a.Follow, a.Since = true, o.since()
 	case answer == All && e.Topic == topicMessage && aside:
 		a.Ignored = "said to somebody else"
 	}
-	if goesOn(e) && a.Ignored == "" && !a.Quiet {
+	if goesOn(e) && a.Ignored == "" && !aside {
 		a.Hold = r.Debounce
 	}
 	return a

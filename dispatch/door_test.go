@@ -23,7 +23,6 @@ func TestRooms(t *testing.T) {
 		},
 	}
 	followed := state.Admit{Agent: "a", Follow: true, Since: now.Add(-time.Hour)}
-	left := state.Admit{Agent: "a", Follow: true, Since: now.Add(-time.Hour), Leave: true, Quiet: true}
 	ignored := func(why string) state.Admit { return state.Admit{Ignored: why} }
 	for _, c := range []struct {
 		room, topic, to string
@@ -31,7 +30,7 @@ func TestRooms(t *testing.T) {
 	}{
 		{"fake/A/usual", "mention", "", state.Admit{Agent: "a"}},
 		{"fake/A/usual", "thread", "", followed},
-		{"fake/A/usual", "thread", "U2", left},
+		{"fake/A/usual", "thread", "U2", followed},
 		{"fake/A/usual", "message", "", ignored("no route")},
 		{"fake/A/usual", "mention", "U2", state.Admit{Agent: "a"}},
 		{"fake/A/usual", "dm", "U2", state.Admit{Agent: "a"}},
@@ -41,7 +40,7 @@ func TestRooms(t *testing.T) {
 		{"fake/A/open", "message", "", state.Admit{Agent: "a", Event: chat.Event{Topic: "mention"}}},
 		{"fake/A/open", "message", "U2", state.Admit{Agent: "a", Ignored: "said to somebody else", Event: chat.Event{Topic: "mention"}}},
 		{"fake/A/open", "thread", "", state.Admit{Agent: "a"}},
-		{"fake/A/open", "thread", "U2", left},
+		{"fake/A/open", "thread", "U2", followed},
 		{"fake/B/any", "mention", "", ignored("the room is off")},
 		{"fake/B/any", "dm", "", ignored("the room is off")},
 		{"fake/B/on", "thread", "", followed},

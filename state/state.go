@@ -65,7 +65,6 @@ type Admit struct {
 	// something is admitted to it that is neither Follow nor Quiet.
 	Since time.Time // only if the conversation was updated since then; zero: however long ago
 	Left  bool      // also if the conversation has left, and whatever Since says
-	Leave bool      // the conversation leaves with this event
 	// Hold is how long the author may take to say more: no turn begins for the
 	// event before they have been silent for so long, or for five times so long
 	// after the first that was held. Other events of the conversation are not
@@ -203,7 +202,7 @@ type Batch struct {
 	Posts   []chat.Post // appended to the outbox in order; one whose Key the conversation has used is ignored
 	Blobs   []Blob      // named values of the conversation, replaced; nil Data deletes
 	Counts  []Count     // added to values of the store; it is an error if one is no number
-	Leave   bool        // the conversation leaves, see Admit; not if the inbox holds something that is not Quiet
+	Leave   bool        // the conversation leaves, see Admit.Left; not if the inbox holds something that is not Quiet
 	Release bool        // give the lease back in the same commit
 	Pause   time.Time   // with Release: not ready before
 	Wake    time.Time   // with Release: ready then, also without inbox

@@ -64,7 +64,7 @@ func (c outboxListCmd) Run(ctx context.Context, e env, s *config.Settings) (err 
 
 type outboxRetryCmd struct {
 	Keys []string `arg:"" optional:"" help:"The posts, as list names them."`
-	All  bool     `help:"All that are dead."`
+	All  bool     `help:"All that are dead, but for those that were dropped."`
 	URL  string   `help:"Admin listener of the gateway, if it runs (default: where the settings put it)."`
 }
 
@@ -115,7 +115,7 @@ func revise(ctx context.Context, e env, o outbox, keys []string, all state.PostS
 	of, with := map[string]string{}, map[string]bool{} // with: a part that is queued again with an earlier one
 	for _, p := range posts {
 		of[p.Key], with[p.Key] = p.Conversation, all == state.Dead && p.Reason == state.Holed
-		if every && p.State == string(all) {
+		if every && p.State == string(all) && p.Reason != state.Dropped {
 			keys = append(keys, p.Key)
 		}
 	}

@@ -56,7 +56,9 @@ func TestRetryOfParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := &deadOutbox{[]client.Post{
-				{Conversation: "c", Key: "k/0", State: "dead", Reason: "channel_not_found"}, {Conversation: "c", Key: "k/1", State: "dead", Reason: state.Holed},
+				{Conversation: "c", Key: "k/0", State: "dead", Reason: "channel_not_found"},
+				{Conversation: "c", Key: "k/1", State: "dead", Reason: state.Holed},
+				{Conversation: "c", Key: "d", State: "dead", Reason: state.Dropped},
 			}}
 			all, done, do := state.Dead, "queued again", o.Retry
 			if tt.drop {

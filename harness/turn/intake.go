@@ -28,6 +28,7 @@ const (
 	void                  // it is an edit of what waits, or was taken back while it did
 	withdrawn             // it takes back all that the turn was to answer
 	leave                 // its author wants the threads not to be followed
+	depart                // its author speaks to somebody else, which means the same
 	left                  // it was said after that
 	looped                // bots have begun turns long enough
 )
@@ -126,6 +127,9 @@ func (r *run) intake(ctx context.Context, at present, entries []state.Entry) int
 			}
 		case drop:
 			p.told, p.line = e, lineDropped
+		case depart: // it is read with what comes next
+			p.left, a.Quiet = true, true
+			p.joins(&a, r.conv.ID)
 		case leave:
 			p.left, p.told, p.line = true, e, lineLeft
 		case withdrawn:
@@ -179,6 +183,8 @@ func (r *run) deed(ctx context.Context, p *intake, e state.Entry) (deed, chat.Ro
 		return hear, role
 	case p.left && e.Event.Topic == "thread" && p.turn == "":
 		return left, role
+	case e.Event.Kind == chat.Message && e.Event.Topic == "thread" && e.Event.Facts[chat.Addressed] != "":
+		return depart, role
 	case leaves(e.Event, p.turn != "" || r.f.Turns == 0):
 		return leave, role
 	case p.turn == "" && e.Event.Author.Bot && r.f.BotTurns >= r.Limits.BotTurns:

@@ -51,6 +51,50 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// Who may be answered and speaks to somebody else ends the following, silently;
+// a stranger does not.
+func TestDepart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain(), scripted.Say("one"), scripted.Say("two"))
+	w.opts.Talk = chat.Member
+	w.restart()
+	w.roles["U1"], w.roles["U9"] = chat.Member, chat.Outsider
+	aside := func(id, author string) {
+		w.event(chat.Event{
+			ID: id, Thread: thread, Kind: chat.Message, Topic: "thread", Text: "@U2 what do you say?",
+			Author: chat.Author{ID: author}, Facts: map[string]string{chat.Addressed: "U2"},
+		}, false)
+		w.run()
+	}
+	follow := func(id string) state.Status {
+		e := chat.Event{ID: id, Thread: thread, Kind: chat.Message, Topic: "thread", Text: "x", Author: chat.Author{ID: "U1"}}
+		out, err := w.store.Admit(t.Context(), []state.Admit{{Event: e, Follow: true, Quiet: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out[0].Status
+	}
+	w.ask("U1", "hello")
+	aside("stranger", "U9")
+	if s := follow("a"); s != state.Admitted {
+		t.Errorf("a stranger has ended the following: status %d", s)
+	}
+	aside("member", "U1")
+	if s := follow("b"); s != state.Ignored {
+		t.Errorf("what is said after a member spoke to somebody else has status %d, want it ignored", s)
+	}
+	var why []string
+	for _, p := range of[record.Passed](w.records()) {
+		why = append(why, p.Event+": "+p.Reason)
+	}
+	if d := cmp.Diff([]string{"stranger: role below talk"}, why); d != "" {
+		t.Errorf("passed over (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"one"}, w.posts()); d != "" {
+		t.Errorf("posts (-want +got):\n%s", d)
+	}
+}
+
 // In a direct message there is nothing to leave, and a program's text is a text.
 func TestNothingToLeave(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,8 @@ func (r *run) apply(p intake) {
 	inOrder(p.moves)
 	for _, a := range p.moves {
 		switch a.do {
-		case hear:
+		case hear, depart:
+			r.batch.Leave = r.batch.Leave || a.do == depart
 			r.add(record.Heard{Turn: a.turn, Event: a.Event, Role: a.role, Late: r.lateBy(a.Entry)})
 			r.replied(a.Entry, a.role)
 		case dont:

@@ -113,7 +113,7 @@ func (s *Store) admit(a state.Admit, data []byte) state.Admission {
 		c.loud = c.arrived
 		c.hold(a.Event.Author, hold, now)
 	}
-	c.left = a.Leave || c.left && (a.Follow || a.Quiet)
+	c.left = c.left && (a.Follow || a.Quiet)
 	return state.Admission{Status: e.status, Conversation: c.ID, Seq: e.seq}
 }
 

@@ -78,7 +78,7 @@ func (t *tx) put(h *head, a state.Admit, data []byte) error {
 		h.loud = h.arrived
 		h.hold(a, t.now)
 	}
-	h.left = a.Leave || h.left && (a.Follow || a.Quiet)
+	h.left = h.left && (a.Follow || a.Quiet)
 	var err error
 	if h.n == 0 {
 		err = t.create(h)

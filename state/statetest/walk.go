@@ -139,7 +139,7 @@ func (w *walk) admitSome() {
 			a.Ignored = "boring"
 		}
 		a.Event.Author.ID = fmt.Sprint("U", w.IntN(2))
-		a.Since, a.Left, a.Leave = w.at(), w.IntN(2) == 0, w.IntN(6) == 0
+		a.Since, a.Left = w.at(), w.IntN(2) == 0
 		if w.IntN(3) == 0 {
 			a.Hold = w.spell()
 		}
