@@ -152,7 +152,8 @@ func (s *Store) Acts(ctx context.Context, channel, same string) (out []state.Act
 // Unsent lists the posts that are not sent.
 func (s *Store) Unsent(ctx context.Context, limit int) (out []state.PostView, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		out, err = c.posts(`p.state <> 'sent' ORDER BY p.queued_at DESC, c.id, p.key LIMIT ?2`, micro(s.clock()), max(limit, 0))
+		out, err = c.posts(`p.n IN (SELECT n FROM posts WHERE state = 'due' UNION ALL SELECT n FROM posts WHERE state = 'dead')
+			ORDER BY p.queued_at DESC, c.id, p.key LIMIT ?2`, micro(s.clock()), max(limit, 0))
 		return err
 	})
 	if err != nil {
