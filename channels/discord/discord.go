@@ -122,7 +122,7 @@ func New(o Options) (*Channel, error) {
 	}
 	client, now := o.Client, o.Clock
 	if client == nil {
-		client = newClient()
+		client = channels.NewClient()
 	}
 	if now == nil {
 		now = time.Now
@@ -181,18 +181,6 @@ func (c *Channel) Notes() []string {
 		return []string{"the message content intent is not granted: only mentions, replies to the bot, direct messages and commands can be read"}
 	}
 	return nil
-}
-
-func newClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32 // all calls go to one host
-	t.ResponseHeaderTimeout = 10 * time.Second
-	return &http.Client{
-		Transport: t,
-		Timeout:   15 * time.Second,
-		// The API does not redirect, and a redirected post could be made twice.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 func endpoint(s string) (string, error) {

@@ -47,7 +47,7 @@ func NewInstaller(token, apiURL string) (*Installer, error) {
 		return nil, err
 	}
 	web := api.Scheme + "://" + strings.TrimPrefix(api.Host, "api.")
-	return &Installer{token: token, api: api, web: web, http: newClient(), now: time.Now}, nil
+	return &Installer{token: token, api: api, web: web, http: channels.NewClient(), now: time.Now}, nil
 }
 
 var _ channels.Pages = (*Installer)(nil)

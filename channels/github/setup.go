@@ -115,7 +115,7 @@ func New(o Options) (*Channel, error) {
 		return nil, fmt.Errorf("GITHUB_WRITE_EVERY: %s: want a time from 0s to 1m", o.WriteEvery)
 	}
 	if c.http == nil {
-		c.http = newClient()
+		c.http = channels.NewClient()
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -167,20 +167,6 @@ func endpoint(s string) (*url.URL, string, error) {
 		g.Path += "graphql"
 	}
 	return u, g.String(), nil
-}
-
-func newClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32 // all calls go to one host
-	t.ResponseHeaderTimeout = 10 * time.Second
-	return &http.Client{
-		Transport: t,
-		Timeout:   15 * time.Second,
-		// The name of a repository is looked up before it is used, so a redirect
-		// says that it has just changed; followed, it may carry a token elsewhere
-		// or make a post twice.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 const identityName = "identity"

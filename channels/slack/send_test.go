@@ -399,7 +399,7 @@ func TestRoleFailsClosed(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		client := newClient()
+		client := channels.NewClient()
 		client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, context.Cause(r.Context())
@@ -448,7 +448,7 @@ func BenchmarkSend(b *testing.B) {
 func BenchmarkBarePost(b *testing.B) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"ok":true}`)) }))
 	defer srv.Close()
-	client := newClient()
+	client := channels.NewClient()
 	b.ReportAllocs()
 	for b.Loop() {
 		resp, err := client.Post(srv.URL, "application/x-www-form-urlencoded", strings.NewReader("channel=C1&text=an+answer"))

@@ -128,7 +128,7 @@ func New(o Options) (*Channel, error) {
 	}
 	client, now := o.Client, o.Clock
 	if client == nil {
-		client = newClient()
+		client = channels.NewClient()
 	}
 	if now == nil {
 		now = time.Now
@@ -157,18 +157,6 @@ func New(o Options) (*Channel, error) {
 
 // Name is "slack".
 func (c *Channel) Name() string { return Name }
-
-func newClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32 // all calls go to one host
-	t.ResponseHeaderTimeout = 10 * time.Second
-	return &http.Client{
-		Transport: t,
-		Timeout:   15 * time.Second,
-		// The API does not redirect, and a redirected post could be made twice.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
 
 func endpoint(s string) (string, error) {
 	if s == "" {
